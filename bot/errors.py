@@ -1,0 +1,62 @@
+"""The bot's errors.
+
+BotError
+├── UserMistake          the person can put it right; said to them in their language
+│   ├── UnknownJob
+│   └── NotYours
+├── ConfigurationError   the start is refused; lists every mistake at once
+├── StoreUnavailable     the database cannot be reached or written (disk full, locked, gone)
+├── StaleLease           the lease is no longer ours: someone else has the image now
+└── DeliveryRefused      Discord will never take this message; `outcome` says why
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class BotError(Exception):
+    """Base of every error the bot raises on purpose."""
+
+
+class UserMistake(BotError):
+    """Something the person can put right; `message_id` and `details` let a front end translate it."""
+
+    message_id = "user_mistake"
+
+    def __init__(self, message_id: str | None = None, **details: Any) -> None:
+        self.message_id = message_id or self.message_id
+        self.details = details
+        super().__init__(f"{self.message_id} {details}" if details else self.message_id)
+
+
+class UnknownJob(UserMistake):
+    """There is no job of this id."""
+
+    message_id = "unknown_job"
+
+
+class NotYours(UserMistake):
+    """The job belongs to someone else."""
+
+    message_id = "not_yours"
+
+
+class ConfigurationError(BotError):
+    """The configuration cannot work; the message lists every mistake, one to a line."""
+
+
+class StoreUnavailable(BotError):
+    """The queue's database cannot be reached or written."""
+
+
+class StaleLease(BotError):
+    """The lease has expired or was taken over; nothing was changed."""
+
+
+class DeliveryRefused(BotError):
+    """This message can never be delivered; `outcome` is stored with the delivery."""
+
+    def __init__(self, outcome: str) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome

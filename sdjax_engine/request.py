@@ -1,0 +1,183 @@
+"""What is asked of the engine and what it answers; no JAX here, so anything may import it.
+
+EngineError
+├── InvalidRequest       the person asked for something that cannot be painted
+├── UnreadableCheckpoint the checkpoint's files are missing, broken or of another kind
+├── PaintingFailed       this one image failed; others go on
+└── EngineClosed         the engine takes no more requests
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+MAX_SEED = 2**32 - 1
+MAX_STEPS = 150
+MAX_GUIDANCE_SCALE = 30.0
+MAX_PROMPT_CHARACTERS = 2000
+
+
+class Sampler(StrEnum):
+    """The sampling methods, by the names people type."""
+
+    DDIM = "ddim"
+    PNDM = "pndm"
+    EULER = "euler"
+    EULER_ANCESTRAL = "euler_ancestral"
+    DPMPP_2M = "dpmpp_2m"
+    DPMPP_2M_KARRAS = "dpmpp_2m_karras"
+
+
+class EngineError(Exception):
+    """Base of every error the engine raises on purpose."""
+
+
+class InvalidRequest(EngineError):
+    """A request that cannot be painted.
+
+    `problem` names the kind of mistake and `details` its facts, so that a front end can say the
+    sentence in the person's language; `str()` says it in English.
+    """
+
+    SENTENCES = {
+        "empty_prompt": "The prompt is empty: write what the picture should show.",
+        "long_prompt": "The prompt has {characters} characters: shorten it to {limit} at most.",
+        "steps": "{value} steps are not possible: choose between 1 and {limit}.",
+        "guidance": "A guidance of {value} is not possible: choose between 0 and {limit}.",
+        "seed": "{value} is not a seed: choose a whole number between 0 and {limit}.",
+        "sampler": "There is no sampler called “{value}”: choose one of {choices}.",
+        "size": "{model} does not paint {value}: choose one of {choices}.",
+        "model": "There is no model called “{value}”: choose one of {choices}.",
+        "variants": "{value} variants are not possible: choose between 1 and {limit}.",
+    }
+
+    def __init__(self, problem: str, **details: Any) -> None:
+        super().__init__(self.SENTENCES[problem].format(**details))
+        self.problem = problem
+        self.details = details
+
+
+class UnreadableCheckpoint(EngineError):
+    """The checkpoint cannot be loaded; the message lists everything that is wrong with it."""
+
+
+class PaintingFailed(EngineError):
+    """One image could not be painted; the message says why."""
+
+
+class EngineClosed(EngineError):
+    """The engine is closing and takes no more requests."""
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Lane:
+    """What fixes a compiled program's shapes: images of one lane can share a device batch."""
+
+    model: str
+    height: int
+    width: int
+    guided: bool
+
+    def __str__(self) -> str:
+        return f"{self.model}:{self.width}x{self.height}:{'guided' if self.guided else 'unguided'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One image to paint. The picture depends on these values only.
+
+    Names follow the reference pipeline's parameters; `height` and `width` are in pixels and `seed`
+    is the whole seed of the noise.
+    """
+
+    prompt: str
+    negative_prompt: str = ""
+    seed: int
+    num_inference_steps: int
+    guidance_scale: float
+    sampler: Sampler
+    height: int
+    width: int
+    model: str
+
+    @property
+    def guided(self) -> bool:
+        """Whether the unconditional half is computed at all."""
+        return self.guidance_scale > 1.0
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(model=self.model, height=self.height, width=self.width, guided=self.guided)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What one model takes and what it does when nothing is asked for.
+
+    `sizes` are (width, height) in pixels, the first being the default.
+    """
+
+    model: str
+    sizes: tuple[tuple[int, int], ...]
+    num_inference_steps: int
+    guidance_scale: float
+    sampler: Sampler
+    max_steps: int = MAX_STEPS
+
+    def check(self, request: Request) -> Request:
+        """Return `request`, or raise `InvalidRequest` for the first thing that is wrong with it."""
+        if not request.prompt.strip():
+            raise InvalidRequest("empty_prompt")
+        for text in (request.prompt, request.negative_prompt):
+            if len(text) > MAX_PROMPT_CHARACTERS:
+                raise InvalidRequest("long_prompt", characters=len(text), limit=MAX_PROMPT_CHARACTERS)
+        if not 1 <= request.num_inference_steps <= self.max_steps:
+            raise InvalidRequest("steps", value=request.num_inference_steps, limit=self.max_steps)
+        if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
+            raise InvalidRequest("guidance", value=request.guidance_scale, limit=MAX_GUIDANCE_SCALE)
+        if not 0 <= request.seed <= MAX_SEED:
+            raise InvalidRequest("seed", value=request.seed, limit=MAX_SEED)
+        if (request.width, request.height) not in self.sizes:
+            choices = ", ".join(f"{width}x{height}" for width, height in self.sizes)
+            raise InvalidRequest(
+                "size", model=self.model, value=f"{request.width}x{request.height}", choices=choices
+            )
+        return request
+
+
+def parse_sampler(name: str) -> Sampler:
+    """Return the sampler of this name, or raise `InvalidRequest` naming those there are."""
+    try:
+        return Sampler(name.strip().lower().replace("-", "_").replace(" ", "_").replace("+", "p"))
+    except ValueError:
+        raise InvalidRequest("sampler", value=name, choices=", ".join(Sampler)) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far one image is, as told at the end of a run."""
+
+    step: int
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """A finished picture: `pixels` is uint8 `(height, width, 3)`.
+
+    `seconds` is the time from taking a seat to the finished pixels.
+    """
+
+    request: Request
+    pixels: npt.NDArray[np.uint8] = field(repr=False)
+    seconds: float
+
+
+OnProgress = Callable[[Progress], None]
