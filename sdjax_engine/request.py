@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ class InvalidRequest(EngineError):
     sentence in the person's language; `str()` says it in English.
     """
 
-    SENTENCES = {
+    SENTENCES: ClassVar[dict[str, str]] = {
         "empty_prompt": "The prompt is empty: write what the picture should show.",
         "long_prompt": "The prompt has {characters} characters: shorten it to {limit} at most.",
         "steps": "{value} steps are not possible: choose between 1 and {limit}.",

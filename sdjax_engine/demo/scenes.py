@@ -150,9 +150,11 @@ def draw(
     """Paint the scene; with `rng`, places and sizes vary a little as they do in training."""
     picture = Image.new("RGB", (resolution, resolution), COLOURS[scene.background])
     for thing, (x, y), radius in zip(scene.things, scene.places, scene.radii, strict=True):
-        if rng is not None:
-            x, y = x + rng.uniform(-0.035, 0.035), y + rng.uniform(-0.035, 0.035)
-            radius *= rng.uniform(0.93, 1.07)
-        mask = silhouette(thing.shape, x=x, y=y, radius=radius, resolution=resolution)
+        dx, dy, growth = (0.0, 0.0, 1.0) if rng is None else _jitter(rng)
+        mask = silhouette(thing.shape, x=x + dx, y=y + dy, radius=radius * growth, resolution=resolution)
         picture.paste(COLOURS[thing.colour], (0, 0), mask)
     return picture
+
+
+def _jitter(rng: np.random.Generator) -> tuple[float, float, float]:
+    return rng.uniform(-0.035, 0.035), rng.uniform(-0.035, 0.035), rng.uniform(0.93, 1.07)
