@@ -1,0 +1,139 @@
+"""Pictures as files: PNG with its recipe inside, and grids; no JAX here.
+
+A file carries its recipe twice: as the `parameters` text that other tools read (the form of
+AUTOMATIC1111's web UI) and, exactly, as JSON in the text chunk `sdjax`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+from PIL.PngImagePlugin import PngInfo
+
+from sdjax_engine.request import EngineError, Request, Sampler
+
+RECIPE_CHUNK = "sdjax"
+RECIPE_VERSION = 1
+PARAMETERS_CHUNK = "parameters"
+
+SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
+    {
+        Sampler.DDIM: "DDIM",
+        Sampler.PNDM: "PLMS",
+        Sampler.EULER: "Euler",
+        Sampler.EULER_ANCESTRAL: "Euler a",
+        Sampler.DPMPP_2M: "DPM++ 2M",
+        Sampler.DPMPP_2M_KARRAS: "DPM++ 2M Karras",
+    }
+)
+
+NO_EXTRA: Mapping[str, str] = MappingProxyType({})
+
+
+class NoRecipe(EngineError):
+    """The file carries no recipe of ours, or is no picture at all."""
+
+
+def parameters_text(request: Request) -> str:
+    """The recipe as AUTOMATIC1111's web UI writes it: prompt, negative prompt, one line of settings."""
+    settings = {
+        "Steps": str(request.num_inference_steps),
+        "Sampler": SAMPLER_LABELS[request.sampler],
+        "CFG scale": f"{request.guidance_scale:g}",
+        "Seed": str(request.seed),
+        "Size": f"{request.width}x{request.height}",
+        "Model": request.model,
+    }
+    lines = [request.prompt]
+    if request.negative_prompt:
+        lines.append(f"Negative prompt: {request.negative_prompt}")
+    lines.append(", ".join(f"{name}: {_quoted(value)}" for name, value in settings.items()))
+    return "\n".join(lines)
+
+
+def encode_png(
+    pixels: npt.NDArray[np.uint8], request: Request, *, extra: Mapping[str, str] = NO_EXTRA
+) -> bytes:
+    """PNG of uint8 `pixels` (height, width, 3) with the recipe inside; equal input gives equal bytes.
+
+    `extra` (a job's id, say) goes into the JSON beside the recipe.
+    """
+    recipe = {"version": RECIPE_VERSION, "request": dataclasses.asdict(request), "extra": dict(extra)}
+    chunks = PngInfo()
+    # What UTF-8 cannot hold (half a surrogate pair from a broken terminal) survives in the JSON only.
+    chunks.add_text(PARAMETERS_CHUNK, parameters_text(request).encode("utf-8", "replace").decode("utf-8"))
+    chunks.add_text(RECIPE_CHUNK, json.dumps(recipe, sort_keys=True))
+    file = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(file, format="PNG", pnginfo=chunks, compress_level=6)
+    return file.getvalue()
+
+
+def read_recipe(file: str | Path | BinaryIO) -> Request:
+    """The request whose picture `file` holds; raises `NoRecipe`. The pixels are not decoded."""
+    try:
+        with PIL.Image.open(file, formats=["PNG"]) as picture:
+            text = picture.info.get(RECIPE_CHUNK)
+    except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
+        raise NoRecipe(f"The file cannot be read as a PNG picture: {error}") from error
+    if not isinstance(text, str):
+        raise NoRecipe("The picture carries no recipe.")
+    return _parse_recipe(text)
+
+
+def grid_shape(count: int) -> tuple[int, int]:
+    """(rows, columns) of the grid that shows `count` pictures: never higher than wide."""
+    rows = math.isqrt(count)
+    return rows, math.ceil(count / rows)
+
+
+def make_grid(pictures: Sequence[PIL.Image.Image], rows: int, columns: int) -> PIL.Image.Image:
+    """One picture of `rows` × `columns` equal cells, filled row by row; cells left over are black.
+
+    Raises ValueError for no picture, more pictures than cells, or pictures of different sizes.
+    """
+    if not 0 < len(pictures) <= rows * columns:
+        raise ValueError(f"{len(pictures)} pictures do not fill a grid of {rows} × {columns}")
+    if len({picture.size for picture in pictures}) != 1:
+        raise ValueError("the pictures of a grid must have one size")
+    width, height = pictures[0].size
+    grid = PIL.Image.new("RGB", (columns * width, rows * height))
+    for index, picture in enumerate(pictures):
+        row, column = divmod(index, columns)
+        grid.paste(picture, (column * width, row * height))
+    return grid
+
+
+def _quoted(value: str) -> str:
+    """A setting's value, quoted where its own commas or colons would end it early."""
+    return json.dumps(value, ensure_ascii=False) if set(value) & set(',:\n"') else value
+
+
+def _parse_recipe(text: str) -> Request:
+    try:
+        recipe = json.loads(text)
+        if recipe["version"] != RECIPE_VERSION:
+            raise NoRecipe(f"The picture's recipe is of version {recipe['version']}, which is unknown here.")
+        return _request(recipe["request"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise NoRecipe(f"The picture's recipe is damaged: {error}") from error
+
+
+def _request(values: Mapping[str, Any]) -> Request:
+    """A request from JSON values, each of the very type that `encode_png` wrote."""
+    kinds: dict[str, type] = {"guidance_scale": float, "sampler": str}
+    kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width"), int)
+    kinds |= dict.fromkeys(("prompt", "negative_prompt", "model"), str)
+    for name, value in values.items():
+        if type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
+            raise TypeError(f"{name} is {value!r}")
+    return Request(**{**values, "sampler": Sampler(values["sampler"])})

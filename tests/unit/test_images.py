@@ -1,0 +1,134 @@
+"""Pictures as files: what is written is read back, other tools can read it, equal input gives equal bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import subprocess
+import sys
+
+import numpy as np
+import PIL.Image
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL.PngImagePlugin import PngInfo
+
+from sdjax_engine.images import NoRecipe, encode_png, grid_shape, make_grid, parameters_text, read_recipe
+from sdjax_engine.request import MAX_SEED, Request, Sampler
+
+REQUEST = Request(
+    prompt="a red circle on a white background",
+    negative_prompt="blurred",
+    seed=7,
+    num_inference_steps=20,
+    guidance_scale=7.5,
+    sampler=Sampler.EULER_ANCESTRAL,
+    height=16,
+    width=24,
+    model="demo",
+)
+PIXELS = np.arange(16 * 24 * 3, dtype=np.uint32).reshape(16, 24, 3).astype(np.uint8)
+
+texts = st.text(st.characters())
+requests = st.builds(
+    Request,
+    prompt=texts,
+    negative_prompt=texts,
+    seed=st.integers(0, MAX_SEED),
+    num_inference_steps=st.integers(1, 150),
+    guidance_scale=st.floats(0, 30),
+    sampler=st.sampled_from(Sampler),
+    height=st.just(16),
+    width=st.just(24),
+    model=st.text(),
+)
+
+
+@given(requests)
+def test_a_file_gives_back_its_request(request_: Request) -> None:
+    assert read_recipe(io.BytesIO(encode_png(PIXELS, request_))) == request_
+
+
+def test_a_file_keeps_its_pixels() -> None:
+    with PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST))) as picture:
+        np.testing.assert_array_equal(np.asarray(picture), PIXELS)
+
+
+def test_equal_input_gives_equal_bytes() -> None:
+    assert encode_png(PIXELS, REQUEST, extra={"a": "1", "b": "2"}) == encode_png(
+        PIXELS.copy(), REQUEST, extra={"b": "2", "a": "1"}
+    )
+
+
+def test_the_parameters_are_written_as_other_tools_read_them() -> None:
+    with PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST, extra={"job": "k3"}))) as picture:
+        assert picture.info["parameters"] == (
+            "a red circle on a white background\n"
+            "Negative prompt: blurred\n"
+            "Steps: 20, Sampler: Euler a, CFG scale: 7.5, Seed: 7, Size: 24x16, Model: demo"
+        )
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+def test_every_sampler_has_a_label(sampler: Sampler) -> None:
+    assert "Sampler: " in parameters_text(dataclasses.replace(REQUEST, sampler=sampler))
+
+
+def test_a_setting_with_commas_is_quoted_and_an_empty_negative_prompt_left_out() -> None:
+    text = parameters_text(dataclasses.replace(REQUEST, model="a, b: c", negative_prompt=""))
+    assert text.endswith('Model: "a, b: c"')
+    assert "Negative prompt" not in text
+
+
+def png_with(text: str) -> bytes:
+    chunks = PngInfo()
+    chunks.add_itxt("sdjax", text)
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (1, 1)).save(file, format="PNG", pnginfo=chunks)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"not a picture",
+        encode_png(PIXELS, REQUEST)[:200],
+        png_with("not JSON"),
+        png_with("[]"),
+        png_with('{"version": 2}'),
+        png_with('{"version": 1, "request": {"seed": "7"}}'),
+        png_with('{"version": 1, "request": {"surprise": 7}}'),
+        png_with('{"version": 1, "request": {}}'),
+    ],
+)
+def test_a_file_without_a_recipe_of_ours_is_refused(data: bytes) -> None:
+    with pytest.raises(NoRecipe):
+        read_recipe(io.BytesIO(data))
+
+
+@given(st.integers(1, 100))
+def test_a_grid_holds_every_picture_and_no_empty_row(count: int) -> None:
+    rows, columns = grid_shape(count)
+    assert (rows - 1) * columns < count <= rows * columns
+    assert rows <= columns
+
+
+def test_a_grid_shows_its_pictures_row_by_row() -> None:
+    colours = ["red", "green", "blue", "white", "yellow"]
+    grid = make_grid([PIL.Image.new("RGB", (4, 2), colour) for colour in colours], 2, 3)
+    assert grid.size == (12, 4)
+    cells = [grid.getpixel((4 * column + 1, 2 * row + 1)) for row in range(2) for column in range(3)]
+    assert cells == [(255, 0, 0), (0, 128, 0), (0, 0, 255), (255, 255, 255), (255, 255, 0), (0, 0, 0)]
+
+
+@pytest.mark.parametrize("sizes", [[], [(1, 1)] * 5, [(1, 1), (2, 2)]])
+def test_a_grid_that_cannot_be_made_is_refused(sizes: list[tuple[int, int]]) -> None:
+    with pytest.raises(ValueError, match="grid"):
+        make_grid([PIL.Image.new("RGB", size) for size in sizes], 2, 2)
+
+
+def test_pictures_as_files_load_no_jax() -> None:
+    code = "import sys, sdjax_engine.images; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
