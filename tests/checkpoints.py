@@ -1,0 +1,185 @@
+"""Tiny checkpoints for the tests: a whole diffusers folder, random but seeded, written by the reference.
+
+    make_tiny_checkpoint(folder)  # an SD 1.x in miniature: 64×64 pictures from 8×8 latents
+    make_tiny_checkpoint(folder, unet={"use_linear_projection": True}, tokenizer={"form": "old"})
+
+Every keyword but `seed` overrides configuration values of one component: `unet`, `vae`, `text_encoder`,
+`scheduler` (`_class_name` chooses the class), or the form of the `tokenizer` files (`"old"` for vocab.json
+and merges.txt, `"new"` for tokenizer.json).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from diffusers import (
+    AutoencoderKL,
+    DDIMScheduler,
+    DPMSolverMultistepScheduler,
+    EulerAncestralDiscreteScheduler,
+    EulerDiscreteScheduler,
+    PNDMScheduler,
+    StableDiffusionPipeline,
+    UNet2DConditionModel,
+)
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+
+Overrides = Mapping[str, Any]
+
+COMPONENTS = ("unet", "vae", "text_encoder", "scheduler", "tokenizer")
+SCHEDULERS = {
+    each.__name__: each
+    for each in (
+        DDIMScheduler,
+        DPMSolverMultistepScheduler,
+        EulerAncestralDiscreteScheduler,
+        EulerDiscreteScheduler,
+        PNDMScheduler,
+    )
+}
+WORDS = (
+    *("a", "an", "on", "of", "the", "red", "green", "blue", "black", "white", "small", "large"),
+    *("circle", "square", "star", "heart", "left", "right", "above", "below"),
+)
+START, END = "<|startoftext|>", "<|endoftext|>"
+
+
+def make_tiny_checkpoint(folder: Path, *, seed: int = 0, **overrides: Overrides) -> Path:
+    """Write the checkpoint into `folder` and return it; the same arguments give the same bytes.
+
+    Raises TypeError for a component there is none of, and whatever the reference raises for its values.
+    """
+    values = {name: dict(overrides.pop(name, {})) for name in COMPONENTS}
+    if overrides:
+        raise TypeError(f"there is no component called {', '.join(overrides)}: choose from {COMPONENTS}")
+    tokenizer = build_tokenizer()
+    text_config = CLIPTextConfig(**text_encoder_config(tokenizer) | values["text_encoder"])
+    StableDiffusionPipeline(
+        vae=randomise(AutoencoderKL(**VAE | values["vae"]), seed=seed + 1),
+        text_encoder=randomise(CLIPTextModel(text_config), seed=seed + 2),
+        tokenizer=tokenizer,
+        unet=randomise(UNet2DConditionModel(**UNET | values["unet"]), seed=seed + 3),
+        scheduler=build_scheduler(values["scheduler"]),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    ).save_pretrained(folder)
+    if values["tokenizer"].get("form", "new") == "old":
+        use_old_tokenizer_files(folder / "tokenizer")
+    return folder
+
+
+UNET: dict[str, Any] = {
+    "sample_size": 8,
+    "block_out_channels": (32, 64),
+    "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
+    "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"),
+    "layers_per_block": 1,
+    "norm_num_groups": 8,
+    "attention_head_dim": 4,
+    "cross_attention_dim": 32,
+}
+VAE: dict[str, Any] = {
+    "sample_size": 64,
+    "block_out_channels": (8, 16, 16, 16),
+    "down_block_types": ("DownEncoderBlock2D",) * 4,
+    "up_block_types": ("UpDecoderBlock2D",) * 4,
+    "layers_per_block": 1,
+    "norm_num_groups": 4,
+    "latent_channels": 4,
+}
+SCHEDULER: dict[str, Any] = {
+    "beta_start": 0.00085,
+    "beta_end": 0.012,
+    "beta_schedule": "scaled_linear",
+    "num_train_timesteps": 1000,
+    "steps_offset": 1,
+}
+
+
+def text_encoder_config(tokenizer: CLIPTokenizer) -> dict[str, Any]:
+    return {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "projection_dim": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 77,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+
+
+def build_scheduler(overrides: Overrides) -> Any:
+    """Return the scheduler called `_class_name` in the overrides, PNDM as in SD 1.x where there is none."""
+    values = SCHEDULER | dict(overrides)
+    kind = SCHEDULERS[values.pop("_class_name", "PNDMScheduler")]
+    if kind is PNDMScheduler:
+        values = {"skip_prk_steps": True, "set_alpha_to_one": False} | values
+    return kind(**values)
+
+
+def randomise(model: torch.nn.Module, *, seed: int) -> Any:
+    """Fill every parameter from `seed` and return the model.
+
+    With scales of one and biases of zero a forgotten or swapped norm would go unnoticed.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in sorted(model.named_parameters()):
+            noise = torch.randn(parameter.shape, generator=generator)
+            if "embedding" in name and name.endswith("embedding.weight"):
+                parameter.copy_(noise)
+            elif parameter.ndim > 1:
+                parameter.copy_(noise * parameter[0].numel() ** -0.5)
+            elif name.endswith(".bias"):
+                parameter.copy_(0.1 * noise)
+            else:
+                parameter.copy_(1.0 + 0.2 * noise)
+    return model.eval()
+
+
+def build_tokenizer() -> CLIPTokenizer:
+    """A byte-level BPE of CLIP's kind that knows a few words whole and every other text by its bytes."""
+    vocabulary, merges = vocabulary_and_merges()
+    return CLIPTokenizer(vocab=vocabulary, merges=merges, model_max_length=77)
+
+
+def vocabulary_and_merges() -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Return token → id in CLIP's order (bytes, bytes that end a word, merges, start, end) and the merges."""
+    merges: dict[tuple[str, str], None] = {}
+    for word in WORDS:
+        symbols = [*word[:-1], word[-1] + "</w>"]
+        so_far = symbols[0]
+        for symbol in symbols[1:]:
+            merges[so_far, symbol] = None
+            so_far += symbol
+    letters = byte_letters()
+    tokens = [
+        *letters,
+        *(letter + "</w>" for letter in letters),
+        *("".join(pair) for pair in merges),
+        START,
+        END,
+    ]
+    return {token: index for index, token in enumerate(tokens)}, list(merges)
+
+
+def byte_letters() -> list[str]:
+    """The 256 visible letters that stand for bytes in a byte-level BPE, in CLIP's order."""
+    visible = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    return [chr(byte) for byte in visible] + [chr(256 + index) for index in range(256 - len(visible))]
+
+
+def use_old_tokenizer_files(folder: Path) -> None:
+    """Replace tokenizer.json by the vocab.json + merges.txt that folders from before transformers 5 hold."""
+    vocabulary, merges = vocabulary_and_merges()
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in merges)]
+    (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
