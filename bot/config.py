@@ -1,0 +1,246 @@
+"""The configuration: one TOML file, read once, every mistake named before anything starts.
+
+Each section is a frozen pydantic model whose defaults are the product's defaults; `Config()` alone is
+the demo. Secrets are not in the file: the token comes from the environment or from a file of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from yarl import URL
+
+from bot.config_mistakes import Impossible, sentences
+from bot.errors import ConfigurationError
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
+
+SUPPORTED_DATABASES = ("sqlite+aiosqlite", "postgresql+asyncpg")
+MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
+MAX_MODELS = 25  # as many as Discord shows in one list of choices
+
+
+def _check_api_url(value: str) -> str:
+    url = URL(value)
+    if url.scheme not in ("https", "http") or not url.host:
+        raise Impossible(f"“{value}” is not an address of the form https://host/path")
+    if not url.path.rstrip("/").endswith("/v10"):
+        raise Impossible(f"“{value}” must end in /v10, the version of Discord's API that the bot speaks")
+    return value.rstrip("/")
+
+
+def _check_gateway_url(value: str) -> str:
+    url = URL(value)
+    if url.scheme not in ("wss", "ws") or not url.host:
+        raise Impossible(f"“{value}” is not an address of the form wss://host/path")
+    return value
+
+
+def _check_guild_ids(values: tuple[int, ...]) -> tuple[int, ...]:
+    wrong = [f"{value} is not a server id" for value in values if not 0 < value < 2**63]
+    repeated = [f"{value} is named twice" for value in sorted({v for v in values if values.count(v) > 1})]
+    if wrong or repeated:
+        raise Impossible(*wrong, *repeated)
+    return values
+
+
+def _check_sizes(values: tuple[str, ...]) -> tuple[str, ...]:
+    mistakes = [mistake for value in values for mistake in _mistakes_in_size(value)]
+    mistakes += [f"{value} is named twice" for value in sorted({v for v in values if values.count(v) > 1})]
+    if mistakes:
+        raise Impossible(*mistakes)
+    return values
+
+
+def _mistakes_in_size(value: str) -> list[str]:
+    width, cross, height = value.partition("x")
+    if not (cross and width.isascii() and width.isdigit() and height.isascii() and height.isdigit()):
+        return [f"“{value}” is not a size: write width x height in pixels, such as 512x512"]
+    wanted = f"a multiple of {SIDE_MULTIPLE} from {MIN_SIDE} to {MAX_SIDE}"
+    return [
+        f"{value} cannot be painted: {side} is not {wanted}"
+        for side in dict.fromkeys((int(width), int(height)))
+        if side % SIDE_MULTIPLE or not MIN_SIDE <= side <= MAX_SIDE
+    ]
+
+
+def _check_database(value: str) -> str:
+    scheme, separator, _ = value.partition("://")
+    if not separator or scheme not in SUPPORTED_DATABASES:
+        choices = " or ".join(f"{scheme}://…" for scheme in SUPPORTED_DATABASES)
+        raise Impossible(f"“{value}” is not a database this bot can use: write {choices}")
+    return value
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class DiscordConfig(_Section):
+    """How the bot reaches Discord, and in which language it answers."""
+
+    token_file: str = ""
+    api_url: Annotated[str, AfterValidator(_check_api_url)] = "https://discord.com/api/v10"
+    gateway_url: Annotated[str, AfterValidator(_check_gateway_url)] = "wss://gateway.discord.gg/"
+    guild_ids: Annotated[tuple[int, ...], AfterValidator(_check_guild_ids)] = ()
+    language: Literal["", "en", "ko", "zh", "ar"] = ""
+
+    def read_token(self, environ: Mapping[str, str] | None = None) -> str:
+        """The bot's token from `token_file`, else from `DISCORD_TOKEN`; `ConfigurationError` without one."""
+        if self.token_file:
+            try:
+                token = Path(self.token_file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is not a text file"
+                raise ConfigurationError(
+                    f"The token file {self.token_file} cannot be read: {reason}."
+                ) from None
+            if not token:
+                raise ConfigurationError(f"The token file {self.token_file} is empty.")
+            return token
+        token = (os.environ if environ is None else environ).get("DISCORD_TOKEN", "").strip()
+        if not token:
+            raise ConfigurationError(
+                "There is no token: set DISCORD_TOKEN, or name a file in discord.token_file."
+            )
+        return token
+
+
+class ModelConfig(_Section):
+    """One checkpoint, and what people may ask of it; the first size is the default."""
+
+    name: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[\w.+-]+$")] = "demo"
+    checkpoint: Annotated[str, Field(min_length=1)] = "demo"
+    revision: str = ""
+    variant: str = ""
+    sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
+    num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
+    guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 5.0
+    sampler: Sampler = Sampler.DDIM
+    max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
+
+    @field_validator("revision", "variant")
+    @classmethod
+    def _only_for_fetched_checkpoints(cls, value: str, info: ValidationInfo) -> str:
+        if value and info.data.get("checkpoint") == "demo":
+            raise Impossible(f"the bundled checkpoint “demo” has no {info.field_name}")
+        return value
+
+    @field_validator("max_steps")
+    @classmethod
+    def _covers_the_default(cls, value: int, info: ValidationInfo) -> int:
+        if info.data.get("num_inference_steps", 0) > value:
+            raise Impossible(
+                f"{value} is less than num_inference_steps = {info.data['num_inference_steps']}, the default"
+            )
+        return value
+
+    @property
+    def offer(self) -> Offer:
+        """What this model takes, in the engine's terms."""
+        return Offer(
+            model=self.name,
+            sizes=tuple(_read_size(size) for size in self.sizes),
+            num_inference_steps=self.num_inference_steps,
+            guidance_scale=self.guidance_scale,
+            sampler=self.sampler,
+            max_steps=self.max_steps,
+        )
+
+
+def _read_size(size: str) -> tuple[int, int]:
+    width, height = size.split("x")
+    return int(width), int(height)
+
+
+class EngineSection(_Section):
+    """How the engine runs on this machine's devices."""
+
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    seats_per_device: Annotated[int, Field(ge=1, le=256)] = 2
+    cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
+    cache_dir: str = "var/cache"
+
+
+class QueueConfig(_Section):
+    """Where waiting work and finished pictures are kept, and how much may wait."""
+
+    database: Annotated[str, AfterValidator(_check_database)] = "sqlite+aiosqlite:///var/sdjax.sqlite3"
+    artifacts: Annotated[str, Field(min_length=1)] = "var/artifacts"
+    lease_seconds: Annotated[float, Field(ge=5, le=3600)] = 60.0
+    max_waiting_per_user: Annotated[int, Field(ge=1)] = 50
+    max_waiting: Annotated[int, Field(ge=1, validate_default=True)] = 2000
+
+    @field_validator("max_waiting")
+    @classmethod
+    def _covers_one_person(cls, value: int, info: ValidationInfo) -> int:
+        if info.data.get("max_waiting_per_user", 0) > value:
+            raise Impossible(
+                f"{value} is less than max_waiting_per_user = {info.data['max_waiting_per_user']}"
+            )
+        return value
+
+
+class LogConfig(_Section):
+    """How much the bot says about its work, and in which form."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+class Config(_Section):
+    """The whole configuration."""
+
+    discord: DiscordConfig = DiscordConfig()
+    models: Annotated[tuple[ModelConfig, ...], Field(min_length=1, max_length=MAX_MODELS)] = (ModelConfig(),)
+    engine: EngineSection = EngineSection()
+    queue: QueueConfig = QueueConfig()
+    log: LogConfig = LogConfig()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Config:
+        """Read the TOML file at `path`; `ConfigurationError` lists everything that is wrong with it."""
+        path = Path(path)
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{path} is not TOML: {error}.") from None
+        return cls.parse(document, name=str(path))
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any], *, name: str = "the configuration") -> Config:
+        """Check what a TOML file said; `name` is how the error calls the file."""
+        mistakes = _repeated_models(document)
+        try:
+            # By way of JSON: pydantic's strict mode then takes lists for tuples, but no "2" or true for 2.
+            config = cls.model_validate_json(json.dumps(document, default=str), strict=True)
+        except ValidationError as error:
+            mistakes += sentences(error, cls)
+        if mistakes:
+            raise ConfigurationError("\n".join([f"{name} cannot be used:", *mistakes]))
+        return config
+
+
+def _repeated_models(document: Mapping[str, Any]) -> list[str]:
+    """Looked for in the document itself, so that other mistakes in a model do not hide it."""
+    models = document.get("models")
+    models = [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+    default = ModelConfig.model_fields["name"].default
+    names = Counter(str(model.get("name", default)) for model in models)
+    return [f"models: {count} models are called “{name}”." for name, count in names.items() if count > 1]

@@ -1,0 +1,97 @@
+"""From pydantic's validation errors to sentences that say what to change."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+
+class Impossible(ValueError):
+    """A value, or several together, that cannot work: one sentence for each mistake."""
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__("; ".join(mistakes))
+        self.mistakes = mistakes
+
+
+_WANTED = {
+    "int_type": "a whole number is wanted",
+    "int_from_float": "a whole number is wanted",
+    "float_type": "a number is wanted",
+    "finite_number": "a finite number is wanted",
+    "string_type": "a text in quotes is wanted",
+    "bool_type": "true or false is wanted",
+    "tuple_type": "a list in brackets is wanted",
+    "model_type": "a section is wanted",
+    "model_attributes_type": "a section is wanted",
+    "greater_than_equal": "{ge} is the least",
+    "less_than_equal": "{le} is the most",
+    "string_too_short": "it may not be empty",
+    "string_too_long": "{max_length} characters are the most",
+    "string_pattern_mismatch": "letters, digits and . _ + - only, please",
+    "too_short": "at least {min_length} is wanted",
+    "too_long": "{max_length} are the most",
+}
+
+
+def sentences(error: ValidationError, root: type[BaseModel]) -> list[str]:
+    """One sentence for each mistake, each beginning with the key it is about."""
+    return [sentence for details in error.errors() for sentence in _sentences(details, root)]
+
+
+def _sentences(details: ErrorDetails, root: type[BaseModel]) -> Iterator[str]:
+    key = _dotted(details["loc"])
+    cause = details.get("ctx", {}).get("error")
+    if isinstance(cause, Impossible):
+        for mistake in cause.mistakes:
+            yield f"{key}: {mistake}."
+    elif details["type"] == "extra_forbidden":
+        yield _unknown_key(details["loc"], root)
+    elif details["type"] in ("literal_error", "enum"):
+        expected = details["ctx"]["expected"].replace("''", "empty")
+        yield f"{key}: {_shown(details['input'])} is none of {expected}."
+    elif details["type"] != "too_short" or not details["input"]:
+        # A list whose items are all wrong is called too short as well; its items say enough.
+        wanted = _WANTED.get(details["type"])
+        said = wanted.format(**details.get("ctx", {})) if wanted else details["msg"]
+        yield f"{key}: {said}, not {_shown(details['input'])}."
+
+
+def _unknown_key(loc: tuple[int | str, ...], root: type[BaseModel]) -> str:
+    *section, key = loc
+    valid = list(_section_at(tuple(section), root).model_fields)
+    near = difflib.get_close_matches(str(key), valid, n=1, cutoff=0.0)
+    where = f" in [{_dotted(tuple(section))}]" if section else ""
+    return f"{_dotted(loc)}: there is no key of this name{where}; the nearest is “{near[0]}”."
+
+
+def _section_at(loc: tuple[int | str, ...], root: type[BaseModel]) -> type[BaseModel]:
+    """The model class that a path of keys and list indices leads to."""
+    here = root
+    for part in loc:
+        if isinstance(part, str):
+            here = _model_in(here.model_fields[part].annotation)
+    return here
+
+
+def _model_in(annotation: Any) -> type[BaseModel]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return _model_in(get_args(annotation)[0])
+
+
+def _dotted(loc: tuple[int | str, ...]) -> str:
+    """`models[2].sampler`, counting from 1 as people do."""
+    words = ""
+    for part in loc:
+        words += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if words else part
+    return words
+
+
+def _shown(value: object) -> str:
+    text = f"“{value}”" if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,184 @@
+"""The configuration: the example file is the truth, and every mistake is named at once."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from bot.config import Config, DiscordConfig, ModelConfig
+from bot.errors import ConfigurationError
+from sdjax_engine.request import Sampler
+
+EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
+
+
+def mistakes_in(document: dict[str, Any]) -> list[str]:
+    with pytest.raises(ConfigurationError) as caught:
+        Config.parse(document)
+    return str(caught.value).splitlines()[1:]
+
+
+def test_the_example_says_the_defaults() -> None:
+    assert Config.load(EXAMPLE) == Config()
+
+
+def test_the_example_names_every_key() -> None:
+    document = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
+    assert document.keys() == Config.model_fields.keys()
+    assert document["models"][0].keys() == ModelConfig.model_fields.keys()
+    for name, section in dict(Config()).items():
+        if isinstance(section, BaseModel):
+            assert document[name].keys() == type(section).model_fields.keys()
+
+
+def test_every_key_of_the_example_has_a_comment_above_it() -> None:
+    block: list[str] = []
+    for line in EXAMPLE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            block = [line]
+        elif "=" in line:
+            assert block, f"nothing explains {line}"
+        else:
+            block = [] if not line else block
+
+
+def test_an_empty_file_is_the_demo(tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("")
+    assert Config.load(tmp_path / "empty.toml") == Config()
+
+
+def test_a_model_becomes_an_offer() -> None:
+    model = ModelConfig(
+        name="sd", checkpoint="some/model", sizes=("512x512", "768x512"), sampler=Sampler.PNDM
+    )
+    assert model.offer.model == "sd"
+    assert model.offer.sizes == ((512, 512), (768, 512))
+    assert model.offer.sampler is Sampler.PNDM
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ({"engin": {}}, "engin: there is no key of this name; the nearest is “engine”."),
+        (
+            {"engine": {"seats_per_devise": 1}},
+            "engine.seats_per_devise: there is no key of this name in [engine]; "
+            "the nearest is “seats_per_device”.",
+        ),
+        (
+            {"models": [{"stepps": 1}]},
+            "models[1].stepps: there is no key of this name in [models[1]]; the nearest is “max_steps”.",
+        ),
+        (
+            {"engine": {"seats_per_device": "2"}},
+            "engine.seats_per_device: a whole number is wanted, not “2”.",
+        ),
+        ({"engine": {"cpu_devices": True}}, "engine.cpu_devices: a whole number is wanted, not True."),
+        ({"engine": {"cpu_devices": -1}}, "engine.cpu_devices: 0 is the least, not -1."),
+        ({"engine": {"dtype": "float8"}}, "engine.dtype: “float8” is none of 'float32' or 'bfloat16'."),
+        (
+            {"models": [{"num_inference_steps": 60, "max_steps": 30}]},
+            "models[1].max_steps: 30 is less than num_inference_steps = 60, the default.",
+        ),
+        (
+            {"models": [{"max_steps": 10}]},
+            "models[1].max_steps: 10 is less than num_inference_steps = 20, the default.",
+        ),
+        (
+            {"models": [{"sizes": ["130x128"]}]},
+            "models[1].sizes: 130x128 cannot be painted: 130 is not a multiple of 8 from 64 to 2048.",
+        ),
+        (
+            {"models": [{"sizes": ["1:1"]}]},
+            "models[1].sizes: “1:1” is not a size: write width x height in pixels, such as 512x512.",
+        ),
+        ({"models": [{"sizes": ["128x128", "128x128"]}]}, "models[1].sizes: 128x128 is named twice."),
+        ({"models": [{"sizes": []}]}, "models[1].sizes: at least 1 is wanted, not []."),
+        (
+            {"models": [{"variant": "fp16"}]},
+            "models[1].variant: the bundled checkpoint “demo” has no variant.",
+        ),
+        (
+            {"models": [{"guidance_scale": float("nan")}]},
+            "models[1].guidance_scale: a finite number is wanted, not nan.",
+        ),
+        ({"models": [{}, {}]}, "models: 2 models are called “demo”."),
+        ({"models": []}, "models: at least 1 is wanted, not []."),
+        (
+            {"discord": {"api_url": "discord.com"}},
+            "discord.api_url: “discord.com” is not an address of the form https://host/path.",
+        ),
+        (
+            {"discord": {"api_url": "https://discord.com/api/v9"}},
+            "discord.api_url: “https://discord.com/api/v9” must end in /v10, "
+            "the version of Discord's API that the bot speaks.",
+        ),
+        (
+            {"discord": {"gateway_url": "https://gateway.discord.gg"}},
+            "discord.gateway_url: “https://gateway.discord.gg” is not an address of the form wss://host/path.",
+        ),
+        ({"discord": {"guild_ids": [5, 5]}}, "discord.guild_ids: 5 is named twice."),
+        (
+            {"queue": {"database": "mysql://x"}},
+            "queue.database: “mysql://x” is not a database this bot can use: "
+            "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
+        ),
+        (
+            {"queue": {"max_waiting_per_user": 3000}},
+            "queue.max_waiting: 2000 is less than max_waiting_per_user = 3000.",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_its_key(document: dict[str, Any], sentence: str) -> None:
+    assert mistakes_in(document) == [sentence]
+
+
+def test_all_mistakes_are_said_at_once() -> None:
+    mistakes = mistakes_in(
+        {
+            "models": [{"sampler": "eulr", "max_steps": 5, "sizes": ["9x9"]}, {}, 7],
+            "queue": {"lease_second": 1, "max_waiting": 1},
+            "log": {"level": "loud"},
+            "modles": [],
+        }
+    )
+    assert {mistake.split(":")[0] for mistake in mistakes} == {
+        "models",
+        "models[1].sampler",
+        "models[1].max_steps",
+        "models[1].sizes",
+        "models[3]",
+        "queue.lease_second",
+        "queue.max_waiting",
+        "log.level",
+        "modles",
+    }
+
+
+def test_a_missing_file_and_a_broken_one_are_one_sentence_each(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere\.toml cannot be read: No such file"):
+        Config.load(tmp_path / "nowhere.toml")
+    (tmp_path / "broken.toml").write_text("[discord\n")
+    with pytest.raises(ConfigurationError, match=r"broken\.toml is not TOML: .*line 1"):
+        Config.load(tmp_path / "broken.toml")
+
+
+def test_the_token_comes_from_its_file_before_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from-file\n")
+    from_file = DiscordConfig(token_file=str(tmp_path / "token"))
+    assert from_file.read_token({"DISCORD_TOKEN": "from-environment"}) == "from-file"
+    assert DiscordConfig().read_token({"DISCORD_TOKEN": " from-environment "}) == "from-environment"
+
+
+def test_a_missing_token_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="set DISCORD_TOKEN"):
+        DiscordConfig().read_token({})
+    with pytest.raises(ConfigurationError, match=r"token cannot be read: No such file"):
+        DiscordConfig(token_file=str(tmp_path / "token")).read_token({})
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(ConfigurationError, match="is empty"):
+        DiscordConfig(token_file=str(tmp_path / "empty")).read_token({})
