@@ -1,0 +1,134 @@
+"""Every sentence a person reads, in their language.
+
+A sentence is known by its English form, the message id of the gettext catalogues in `bot/locales`, and
+has named places for its details: `texts.gettext("Queued, {place}.", place=…)`. `MISTAKES` gives the
+sentence of each `UserMistake`; the sentences of `InvalidRequest` are its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Mapping
+from importlib import resources
+from types import MappingProxyType
+
+from babel import Locale
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.support import Translations
+
+from bot.errors import BotError, StoreUnavailable, UserMistake
+from sdjax_engine.request import InvalidRequest, Sampler
+
+LANGUAGES = ("en", "ko", "zh", "ar")
+
+MISTAKES: Mapping[str, str] = MappingProxyType(
+    {
+        "user_mistake": "That is not possible.",
+        "unknown_job": "The bot no longer knows this picture.",
+        "not_yours": "Only the person who asked for this picture, or a moderator, can do that.",
+        "already_ended": "This has already ended: there is nothing left to cancel.",
+        "nothing_to_cancel": "Nothing of yours is waiting or being painted.",
+        "size_or_aspect": (
+            "“{value}” is neither a size such as 512x512 nor a shape such as 3:2: choose one of {choices}."
+        ),
+        "queue_full_user": "You already have {limit} waiting: let some finish or cancel some, then ask again.",
+        "queue_full": "The queue is full, with {limit} waiting: please ask again a little later.",
+        "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
+    }
+)
+
+SAMPLER_NAMES: Mapping[Sampler, str] = MappingProxyType(
+    {
+        Sampler.DDIM: "DDIM",
+        Sampler.PNDM: "PNDM",
+        Sampler.EULER: "Euler",
+        Sampler.EULER_ANCESTRAL: "Euler ancestral",
+        Sampler.DPMPP_2M: "DPM++ 2M",
+        Sampler.DPMPP_2M_KARRAS: "DPM++ 2M Karras",
+    }
+)
+
+_ISOLATE = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
+
+
+class Texts:
+    """The sentences of one language."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self._locale = Locale.parse(language)
+        self._catalogue = _catalogue(language)
+
+    @classmethod
+    def for_locale(cls, locale: str) -> Texts:
+        """The texts for a locale as Discord names it (`ko`, `zh-TW`, `en-GB`, …); English for the rest."""
+        language = locale.replace("_", "-").partition("-")[0].lower()
+        return _texts(language if language in LANGUAGES else "en")
+
+    def gettext(self, message: str, **details: object) -> str:
+        """The sentence whose English form is `message`, with `details` in their places."""
+        return self._filled(self._catalogue.gettext(message), details)
+
+    def pgettext(self, context: str, message: str, **details: object) -> str:
+        """As `gettext`, for a word that means something else elsewhere."""
+        translated = self._catalogue.pgettext(context, message)
+        return self._filled(str(translated), details)
+
+    def ngettext(self, singular: str, plural: str, count: int, **details: object) -> str:
+        """The form of the sentence that fits `count`, which fills the place `{count}`."""
+        return self._filled(self._catalogue.ngettext(singular, plural, count), {"count": count, **details})
+
+    def ordinal(self, number: int) -> str:
+        """`1st`, `2nd`, `3번째`, `第4位`: a place in a row."""
+        form = self._locale.ordinal_form(number)
+        if form == "one":
+            return self.pgettext("ordinal", "{number}st", number=number)
+        if form == "two":
+            return self.pgettext("ordinal", "{number}nd", number=number)
+        if form == "few":
+            return self.pgettext("ordinal", "{number}rd", number=number)
+        return self.pgettext("ordinal", "{number}th", number=number)
+
+    def duration(self, seconds: float) -> str:
+        """A time to wait, as exact as it can honestly be told: `12 s`, `45 s`, `4 min`, `2 h`."""
+        whole = max(1, round(seconds))
+        if whole < 90:
+            return self.gettext("{count} s", count=whole if whole < 20 else 5 * round(whole / 5))
+        if whole < 90 * 60:
+            return self.gettext("{count} min", count=round(whole / 60))
+        return self.gettext("{count} h", count=round(whole / 3600))
+
+    def mistake(self, error: InvalidRequest | BotError) -> str:
+        """What to tell the person whose request was refused with `error`."""
+        if isinstance(error, InvalidRequest):
+            return self.gettext(InvalidRequest.SENTENCES[error.problem], **error.details)
+        if isinstance(error, UserMistake):
+            sentence = MISTAKES.get(error.message_id, MISTAKES["user_mistake"])
+            return self.gettext(sentence, **error.details)
+        if isinstance(error, StoreUnavailable):
+            return self.gettext(MISTAKES["store_unavailable"])
+        return self.gettext(MISTAKES["user_mistake"])
+
+    def _filled(self, sentence: str, details: Mapping[str, object]) -> str:
+        if self._locale.text_direction == "rtl":
+            # Latin words and numbers would otherwise drag the punctuation beside them to the wrong side.
+            details = {name: _ISOLATE.format(value) for name, value in details.items()}
+        return sentence.format(**details) if details else sentence
+
+
+@functools.cache
+def _texts(language: str) -> Texts:
+    return Texts(language)
+
+
+@functools.cache
+def _catalogue(language: str) -> Translations:
+    """The catalogue, compiled in memory at its first use."""
+    path = resources.files("bot") / "locales" / language / "LC_MESSAGES" / "bot.po"
+    compiled = io.BytesIO()
+    with path.open("rb") as file:
+        write_mo(compiled, read_po(file, locale=language, domain="bot"))
+    compiled.seek(0)
+    return Translations(compiled, domain="bot")
