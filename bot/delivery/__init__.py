@@ -1,0 +1,1 @@
+"""What a job's message shows, and how it reaches Discord."""

@@ -1,0 +1,54 @@
+"""A message's content as Discord's Components V2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import discord
+
+from bot.delivery.render import ButtonContent, MessageContent, Tone
+
+COLOURS: Mapping[Tone, int] = MappingProxyType(
+    {
+        Tone.WAITING: 0x8A8F98,
+        Tone.RUNNING: 0x4C8DFF,
+        Tone.DONE: 0x3BA55D,
+        Tone.FAILED: 0xD83C3E,
+        Tone.CANCELLED: 0x8A8F98,
+    }
+)
+
+
+def layout(content: MessageContent, *, file_name: str | None = None) -> discord.ui.LayoutView:
+    """The view that shows `content`, with the attachment `file_name` as its picture.
+
+    The view is stopped: the front's dynamic items answer its buttons, so discord.py need not
+    remember it.
+    """
+    container: discord.ui.Container[discord.ui.LayoutView] = discord.ui.Container(
+        accent_colour=COLOURS[content.tone]
+    )
+    above = "\n".join(part for part in (content.heading, content.status) if part)
+    container.add_item(discord.ui.TextDisplay(above))
+    if content.picture is not None and file_name is not None:
+        gallery: discord.ui.MediaGallery[discord.ui.LayoutView] = discord.ui.MediaGallery()
+        gallery.add_item(media=f"attachment://{file_name}", description=content.picture.alt)
+        container.add_item(gallery)
+    if content.footer:
+        container.add_item(discord.ui.TextDisplay(content.footer))
+    if content.buttons:
+        container.add_item(discord.ui.ActionRow(*map(_button, content.buttons)))
+    view = discord.ui.LayoutView(timeout=None)
+    view.add_item(container)
+    view.stop()
+    return view
+
+
+def _button(content: ButtonContent) -> discord.ui.Button[discord.ui.LayoutView]:
+    style = discord.ButtonStyle.secondary
+    if content.primary:
+        style = discord.ButtonStyle.primary
+    elif content.dangerous:
+        style = discord.ButtonStyle.danger
+    return discord.ui.Button(label=content.label, custom_id=content.custom_id, style=style)

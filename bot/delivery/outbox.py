@@ -1,0 +1,122 @@
+"""The outbox: every finished job's result is sent, marked as delivered, and never lost between the two.
+
+A result is an edit of the job's own message, which can be repeated without anyone seeing it, or a new
+message with a nonce; so a crash after sending and before marking shows people nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+
+from bot.delivery.refusals import DeliveryDelayed
+from bot.delivery.render import render
+from bot.delivery.sender import Sender, Sent
+from bot.delivery.turns import Turns
+from bot.errors import DeliveryRefused, StoreUnavailable
+from bot.store import Delivery, Store
+from bot.texts import Texts
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 8
+POLL_SECONDS = 1.0
+LONGEST_WAIT = 300.0
+MAX_ATTEMPTS = 60  # with the longest wait between them, more than four hours of an unreachable Discord
+
+
+def backoff(attempts: int, jitter: float) -> float:
+    """Seconds to wait after `attempts` failures; `jitter` in [0, 1) spreads those that failed together."""
+    return min(LONGEST_WAIT, 2.0 ** min(attempts, 10)) * (0.5 + jitter / 2)
+
+
+class Outbox:
+    """Sends what the store has to deliver, several at once, one at a time for each job."""
+
+    def __init__(self, store: Store, sender: Sender, turns: Turns, *, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._sender = sender
+        self._turns = turns
+        self._clock = clock
+        self._sending: dict[int, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Deliver for ever; cancelling it lets go of what is being sent, which is sent again after a restart."""
+        try:
+            while True:
+                if not await self._start_some():
+                    await self._store.wait_for_deliveries(POLL_SECONDS)
+        finally:
+            await _cancelled(list(self._sending.values()))
+
+    async def flush(self, timeout: float) -> None:
+        """Wait until nothing that is due now is left to send, at most `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                while self._sending or await self._start_some():
+                    await asyncio.wait(list(self._sending.values()), return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            log.warning("%d results wait for the next start to be delivered", len(self._sending))
+
+    async def _start_some(self) -> bool:
+        """Begin sending what is due and not being sent yet; False when that was nothing."""
+        room = AT_ONCE - len(self._sending)
+        if room <= 0:
+            await asyncio.wait(list(self._sending.values()), return_when=asyncio.FIRST_COMPLETED)
+            return True
+        try:
+            due = await self._store.undelivered(limit=AT_ONCE)
+        except StoreUnavailable as error:
+            log.error("the outbox cannot be read: %s", error)
+            return False
+        new = [delivery for delivery in due if delivery.id not in self._sending][:room]
+        for delivery in new:
+            task = asyncio.create_task(self._attempt(delivery), name=f"delivery {delivery.id}")
+            self._sending[delivery.id] = task
+            task.add_done_callback(lambda _, key=delivery.id: self._sending.pop(key, None))
+        return bool(new)
+
+    async def _attempt(self, delivery: Delivery) -> None:
+        """Send one result; whatever goes wrong is this delivery's alone."""
+        try:
+            await self._settle(delivery)
+        except StoreUnavailable as error:
+            log.error("job %s: its delivery cannot be recorded: %s", delivery.job.id, error)
+            await asyncio.sleep(POLL_SECONDS)
+        except Exception:
+            log.exception("job %s: its delivery failed unexpectedly", delivery.job.id)
+            await self._postpone(delivery)
+
+    async def _settle(self, delivery: Delivery) -> None:
+        async with self._turns.of(delivery.job.id):
+            try:
+                sent = await self._send(delivery)
+            except DeliveryRefused as error:
+                log.warning("job %s cannot be delivered: %s", delivery.job.id, error.outcome)
+                await self._store.mark_delivered(delivery.id, outcome=error.outcome, message_id=None)
+                return
+            except DeliveryDelayed as error:
+                log.warning("job %s is delivered later: %s", delivery.job.id, error)
+                await self._postpone(delivery)
+                return
+            await self._store.mark_delivered(delivery.id, outcome=sent.outcome, message_id=sent.message_id)
+
+    async def _send(self, delivery: Delivery) -> Sent:
+        job = delivery.job
+        return await self._sender.deliver(delivery, render(job, None, Texts.for_locale(job.origin.locale)))
+
+    async def _postpone(self, delivery: Delivery) -> None:
+        if delivery.attempts >= MAX_ATTEMPTS:
+            log.error("job %s is given up after %d attempts", delivery.job.id, delivery.attempts)
+            await self._store.mark_delivered(delivery.id, outcome="gave_up", message_id=None)
+            return
+        wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
+        await self._store.retry_delivery(delivery.id, at=self._clock() + wait)
+
+
+async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

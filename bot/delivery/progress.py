@@ -1,0 +1,128 @@
+"""Progress: the messages of active jobs follow their place and their steps, never faster than is polite.
+
+An edit that is not due yet, or that would have to wait for another, is dropped: the next one shows more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bot.delivery.refusals import DeliveryDelayed
+from bot.delivery.render import MessageContent, render
+from bot.delivery.sender import Sender
+from bot.delivery.turns import Turns
+from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
+from bot.jobs import Job, State
+from bot.store import Store
+from bot.texts import Texts
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.5
+PAINTING_SECONDS = 1.5  # between edits of one message
+WAITING_SECONDS = 5.0
+FOLLOWED = 50  # jobs, in the order they are painted
+EDITS_AT_ONCE = 5
+EDITS_A_TICK = 10  # 20 a second, of the 50 that Discord allows a bot for everything
+UNANNOUNCED_SECONDS = 5.0  # a job older than this and without a message lost its first answer to a restart
+
+
+@dataclass(kw_only=True)
+class _Shown:
+    """What one message was last told, and when."""
+
+    content: MessageContent | None
+    at: float
+
+
+class Progress:
+    """Shows how far jobs are, in their own messages."""
+
+    def __init__(self, store: Store, sender: Sender, turns: Turns, *, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._sender = sender
+        self._turns = turns
+        self._clock = clock
+        self._shown: dict[str, _Shown] = {}
+        self._unreachable: set[str] = set()
+        self._editing: set[asyncio.Task[None]] = set()
+
+    async def announce(self, job: Job) -> None:
+        """Show a new job in the answer to its interaction, and note the message's id with the job.
+
+        The front calls this once after `enqueue` in place of editing the answer itself: the edit
+        takes its turn, so it never covers a result that was quicker. Failures are left to the
+        progress and the result that follow.
+        """
+        await self._edit(job.id)
+
+    async def run(self) -> None:
+        """Follow the active jobs for ever."""
+        try:
+            while True:
+                await self._tick()
+                await asyncio.sleep(TICK_SECONDS)
+        finally:
+            for task in self._editing:
+                task.cancel()
+            await asyncio.gather(*self._editing, return_exceptions=True)
+
+    async def _tick(self) -> None:
+        try:
+            jobs = await self._store.active_jobs(limit=FOLLOWED)
+        except StoreUnavailable as error:
+            log.error("the progress of jobs cannot be read: %s", error)
+            return
+        self._forget_all_but(jobs)
+        room = min(EDITS_A_TICK, EDITS_AT_ONCE - len(self._editing))
+        for job in [job for job in jobs if self._due(job)][: max(room, 0)]:
+            task = asyncio.create_task(self._edit(job.id), name=f"progress {job.id}")
+            self._editing.add(task)
+            task.add_done_callback(self._editing.discard)
+
+    def _due(self, job: Job) -> bool:
+        if job.id in self._unreachable or self._turns.of(job.id).locked() or not self._sender.can_edit(job):
+            return False
+        now = self._clock()
+        if job.message_id is None and now - job.created_at < UNANNOUNCED_SECONDS:
+            return False
+        shown = self._shown.get(job.id)
+        if shown is None:
+            return True
+        painting = job.state is State.RUNNING
+        return now - shown.at >= (PAINTING_SECONDS if painting else WAITING_SECONDS)
+
+    async def _edit(self, job_id: str) -> None:
+        """Edit one message if it would change; only this job suffers from what goes wrong."""
+        try:
+            async with self._turns.of(job_id):
+                await self._edit_in_turn(job_id)
+        except DeliveryRefused as error:
+            log.info("job %s: its message is not followed any more: %s", job_id, error.outcome)
+            self._unreachable.add(job_id)
+        except (DeliveryDelayed, StoreUnavailable, UnknownJob) as error:
+            log.info("job %s: its progress is not shown this time: %s", job_id, error)
+        except Exception:
+            log.exception("job %s: its progress could not be shown", job_id)
+
+    async def _edit_in_turn(self, job_id: str) -> None:
+        job = await self._store.job(job_id)
+        if job.state.final:
+            return  # the outbox shows the end, and nothing may cover it
+        position = await self._store.position(job_id) if job.state is State.WAITING else None
+        content = render(job, position, Texts.for_locale(job.origin.locale))
+        shown = self._shown.setdefault(job_id, _Shown(content=None, at=0.0))
+        before, shown.content, shown.at = shown.content, None, self._clock()
+        if before != content:
+            message_id = await self._sender.edit(job, content)
+            if job.message_id is None:
+                await self._store.set_message(job_id, message_id)
+        shown.content = content
+
+    def _forget_all_but(self, jobs: Sequence[Job]) -> None:
+        active = {job.id for job in jobs}
+        self._shown = {key: shown for key, shown in self._shown.items() if key in active}
+        self._unreachable &= active

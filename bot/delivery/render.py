@@ -1,0 +1,224 @@
+"""What a job's message shows in each of its states, as plain data; nothing here talks to Discord.
+
+queued ──► painting ──► picture or grid, with seed and settings
+   └──────────┴───────► a sentence that says what went wrong and what to do
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+import discord
+
+from bot.jobs import ImageRecord, Job, Position, Recipe, State
+from bot.texts import Texts
+
+MAX_TEXT = 4000  # characters of all text parts of a message together
+MAX_ALT = 1024
+SHOWN_PROMPT = 600  # escaping can double it; two prompts and the sentences stay below MAX_TEXT
+SHOWN_NEGATIVE_PROMPT = 300
+
+FAILURES: Mapping[str, str] = MappingProxyType(
+    {
+        "painting_failed": "This picture could not be painted. Try it again, or with another seed.",
+        "invalid_request": "This picture cannot be painted with these settings. Change them and try again.",
+        "worker_died": "Painting this picture stopped the painter twice. Try other settings.",
+        "disk_full": "The bot has no room left for pictures. Tell its owner, then try again.",
+        "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
+    }
+)
+DEFAULT_FAILURE = "painting_failed"
+
+
+class Tone(StrEnum):
+    """What the colour beside a message tells."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ButtonContent:
+    """One button: what it says, and the `custom_id` by which the front knows it again."""
+
+    label: str
+    custom_id: str
+    primary: bool = False
+    dangerous: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureContent:
+    """The pictures to show, one file or a grid: artifact names in order, file name without suffix."""
+
+    artifacts: tuple[str, ...]
+    stem: str
+    alt: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageContent:
+    """All that a message shows; equal contents look the same, so an edit between them is needless."""
+
+    heading: str
+    status: str = ""
+    footer: str = ""
+    picture: PictureContent | None = None
+    buttons: tuple[ButtonContent, ...] = ()
+    tone: Tone
+
+    @property
+    def text(self) -> str:
+        """Every line of text, in the order of reading."""
+        return "\n".join(part for part in (self.heading, self.status, self.footer) if part)
+
+
+def render(job: Job, position: Position | None, texts: Texts) -> MessageContent:
+    """What the message of `job` shows now; `position` matters only while it waits."""
+    done = [image for image in job.images if image.state is State.DONE and image.artifact]
+    if not job.state.final:
+        status = _waiting(position, texts) if job.state is State.WAITING else _painting(job, texts)
+        cancel = ButtonContent(label=texts.gettext("Cancel"), custom_id=f"cancel:{job.id}", dangerous=True)
+        return MessageContent(
+            heading=_heading(job.recipe), status=status, buttons=(cancel,), tone=Tone(job.state)
+        )
+    return MessageContent(
+        heading=_heading(job.recipe),
+        status=_ending(job, done, texts),
+        footer=_settings(job.recipe, done, texts) if done else "",
+        picture=_picture(job, done, texts) if done else None,
+        buttons=_final_buttons(job, texts),
+        tone=Tone(job.state),
+    )
+
+
+def without_picture(content: MessageContent, texts: Texts) -> MessageContent:
+    """`content` for when the picture's file is gone: the sentence in the picture's place."""
+    return MessageContent(
+        heading=content.heading,
+        status=texts.gettext(FAILURES["artifact_missing"]),
+        footer=content.footer,
+        buttons=content.buttons,
+        tone=Tone.FAILED,
+    )
+
+
+def with_notice(content: MessageContent, notice: str) -> MessageContent:
+    """`content` with `notice` said before everything else."""
+    return MessageContent(
+        heading=f"{notice}\n{content.heading}",
+        status=content.status,
+        footer=content.footer,
+        picture=content.picture,
+        buttons=content.buttons,
+        tone=content.tone,
+    )
+
+
+def shown(text: str, limit: int) -> str:
+    """A person's words on one line, at most `limit` characters of them, meaning nothing to Discord."""
+    line = re.sub(r"\s+", " ", text).strip()
+    if len(line) > limit:
+        line = line[: limit - 1].rstrip() + "…"
+    escaped = discord.utils.escape_markdown(line, ignore_links=False)
+    return discord.utils.escape_mentions(re.sub(r"(?<!\\)([<\[])", r"\\\1", escaped))
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds as people read them: `7`, `7–10` where they follow each other, otherwise all of them."""
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
+        return f"{seeds[0]}–{seeds[-1]}"
+    return ", ".join(str(seed) for seed in seeds)
+
+
+def _heading(recipe: Recipe) -> str:
+    return f"**{shown(recipe.prompt, SHOWN_PROMPT)}**"
+
+
+def _waiting(position: Position | None, texts: Texts) -> str:
+    if position is None:
+        return texts.gettext("Queued.")
+    place = texts.ordinal(position.place)
+    if position.seconds is None:
+        return texts.gettext("Queued, {place}.", place=place)
+    time = texts.duration(position.seconds)
+    return texts.gettext("Queued, {place}, about {time}.", place=place, time=time)
+
+
+def _painting(job: Job, texts: Texts) -> str:
+    steps = job.recipe.num_inference_steps
+    running = [image.step for image in job.images if image.state is State.RUNNING]
+    step = min(running, default=0)
+    if len(job.images) == 1:
+        return texts.gettext("Painting: step {step} of {steps}.", step=step, steps=steps)
+    done = sum(image.state is State.DONE for image in job.images)
+    return texts.gettext(
+        "Painting: step {step} of {steps}, {done} of {count} pictures done.",
+        step=step,
+        steps=steps,
+        done=done,
+        count=len(job.images),
+    )
+
+
+def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
+    """What a finished job says above its pictures: nothing, unless some of them are missing."""
+    sentences = []
+    failed = [image for image in job.images if image.state is State.FAILED]
+    cancelled = sum(image.state is State.CANCELLED for image in job.images)
+    if failed:
+        if done or cancelled:
+            count = {"failed": len(failed), "count": len(job.images)}
+            sentences.append(texts.gettext("{failed} of {count} pictures failed.", **count))
+        kinds = dict.fromkeys(image.failure or DEFAULT_FAILURE for image in failed)
+        sentences += [texts.gettext(FAILURES.get(kind, FAILURES[DEFAULT_FAILURE])) for kind in kinds]
+    if cancelled == len(job.images):
+        sentences.append(texts.gettext("Cancelled. Press Again to ask for it anew."))
+    elif cancelled:
+        count = {"cancelled": cancelled, "count": len(job.images)}
+        sentences.append(texts.gettext("{cancelled} of {count} pictures were cancelled.", **count))
+    return " ".join(sentences)
+
+
+def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
+    seeds = seeds_text([image.seed for image in done])
+    parts = [
+        texts.gettext("seed {seed}", seed=seeds)
+        if len(done) == 1
+        else texts.gettext("seeds {seeds}", seeds=seeds),
+        f"{recipe.width}×{recipe.height}",
+        texts.gettext("{steps} steps", steps=recipe.num_inference_steps),
+        texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
+        shown(recipe.sampler.value, 40),
+        shown(recipe.model, 80),
+    ]
+    line = "-# " + " · ".join(parts)
+    if recipe.negative_prompt.strip():
+        negative = shown(recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT)
+        line += "\n-# " + texts.gettext("without: {negative}", negative=negative)
+    return line
+
+
+def _picture(job: Job, done: Sequence[ImageRecord], texts: Texts) -> PictureContent:
+    prompt = re.sub(r"\s+", " ", job.recipe.prompt).strip()
+    if len(done) > 1:
+        prompt = texts.gettext("{count} pictures: {prompt}", count=len(done), prompt=prompt)
+    alt = prompt if len(prompt) <= MAX_ALT else prompt[: MAX_ALT - 1] + "…"
+    stem = job.id if len(done) == 1 else f"{job.id}-grid"
+    return PictureContent(
+        artifacts=tuple(image.artifact for image in done if image.artifact), stem=stem, alt=alt
+    )
+
+
+def _final_buttons(job: Job, texts: Texts) -> tuple[ButtonContent, ...]:
+    return (
+        ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True),
+        ButtonContent(label=texts.gettext("Delete"), custom_id=f"delete:{job.id}", dangerous=True),
+    )
