@@ -33,7 +33,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "size_or_aspect": (
             "“{value}” is neither a size such as 512x512 nor a shape such as 3:2: choose one of {choices}."
         ),
-        "queue_full_user": "You already have {limit} waiting: let some finish or cancel some, then ask again.",
+        "choose_request": "You have {count} requests: choose the one to cancel, or all of them.",
+        "queue_full_user": "You already have {limit} waiting: let some finish, or cancel some, and ask again.",
         "queue_full": "The queue is full, with {limit} waiting: please ask again a little later.",
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
     }
