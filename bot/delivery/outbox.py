@@ -7,6 +7,7 @@ message with a nonce; so a crash after sending and before marking shows people n
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import random
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class Outbox:
         self._sending: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Deliver for ever; cancelling it lets go of what is being sent, which is sent again after a restart."""
+        """Deliver for ever; what is being sent when this is cancelled is sent again by the next start."""
         try:
             while True:
                 if not await self._start_some():
@@ -51,10 +52,10 @@ class Outbox:
         finally:
             await _cancelled(list(self._sending.values()))
 
-    async def flush(self, timeout: float) -> None:
-        """Wait until nothing that is due now is left to send, at most `timeout` seconds."""
+    async def flush(self, *, seconds: float) -> None:
+        """Wait until nothing that is due now is left to send, at most `seconds`."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 while self._sending or await self._start_some():
                     await asyncio.wait(list(self._sending.values()), return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
@@ -75,8 +76,11 @@ class Outbox:
         for delivery in new:
             task = asyncio.create_task(self._attempt(delivery), name=f"delivery {delivery.id}")
             self._sending[delivery.id] = task
-            task.add_done_callback(lambda _, key=delivery.id: self._sending.pop(key, None))
+            task.add_done_callback(functools.partial(self._sent, delivery.id))
         return bool(new)
+
+    def _sent(self, delivery_id: int, _task: asyncio.Task[None]) -> None:
+        self._sending.pop(delivery_id, None)
 
     async def _attempt(self, delivery: Delivery) -> None:
         """Send one result; whatever goes wrong is this delivery's alone."""

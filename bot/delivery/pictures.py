@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -54,11 +55,11 @@ def fit(png: bytes, limit: int) -> PictureFile:
 
 def _forms(picture: PIL.Image.Image) -> Iterator[Callable[[], PictureFile]]:
     """Encoders of `picture`, each losing more than the one before."""
-    yield lambda: _webp(picture, lossless=True)
-    yield lambda: _webp(picture, quality=90)
+    yield functools.partial(_webp, picture, lossless=True)
+    yield functools.partial(_webp, picture, quality=90)
     while min(picture.size) >= SMALLEST_SIDE:
         for quality in (90, 75):
-            yield lambda picture=picture, quality=quality: _jpeg(picture, quality)
+            yield functools.partial(_jpeg, picture, quality)
         picture = picture.resize(
             (picture.width * 2 // 3, picture.height * 2 // 3), PIL.Image.Resampling.LANCZOS
         )

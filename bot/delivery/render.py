@@ -15,7 +15,7 @@ from types import MappingProxyType
 import discord
 
 from bot.jobs import ImageRecord, Job, Position, Recipe, State
-from bot.texts import Texts
+from bot.texts import SAMPLER_NAMES, Texts
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
 MAX_ALT = 1024
@@ -196,7 +196,7 @@ def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
         f"{recipe.width}×{recipe.height}",
         texts.gettext("{steps} steps", steps=recipe.num_inference_steps),
         texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
-        shown(recipe.sampler.value, 40),
+        SAMPLER_NAMES[recipe.sampler],
         shown(recipe.model, 80),
     ]
     line = "-# " + " · ".join(parts)

@@ -159,7 +159,7 @@ class Sender:
     async def _send_directly(
         self, delivery: Delivery, content: MessageContent, file: PictureFile | None, refusal: Refusal
     ) -> Sent:
-        """The result as a direct message, when where it was asked for is closed; nothing for a cancelled job."""
+        """The result as a direct message, where the place it was asked for is closed; not for a cancelled job."""
         job = delivery.job
         if job.state is State.CANCELLED:
             raise _Refused(refusal)

@@ -1,0 +1,214 @@
+"""The worker's loop: claim, paint, encode, keep, complete; with heartbeats, and a drain at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bot.artifacts import Artifacts
+from bot.errors import StaleLease, StoreUnavailable
+from bot.jobs import Claim
+from bot.store import Store
+from bot.worker.failures import failure_of
+from sdjax_engine.engine import Engine
+from sdjax_engine.images import encode_png
+from sdjax_engine.request import EngineClosed, Image, Lane, Progress
+
+log = logging.getLogger(__name__)
+
+BATCHES_AHEAD = 2  # one being painted, one ready when it ends
+POLL_SECONDS = 0.5
+HEARTBEAT_SECONDS = 1.0  # also how fresh the step is that people see
+EXPIRY_SECONDS = 5.0
+
+
+@dataclass(kw_only=True, eq=False)
+class _Painting:
+    """One claimed image on its way; `lost` once the lease is someone else's or the job is cancelled."""
+
+    claim: Claim
+    future: Future[Image] | None = None
+    step: int = 0
+    lost: bool = False
+
+    def on_progress(self, progress: Progress) -> None:
+        """Called on the engine's thread: a plain assignment, read by the next heartbeat."""
+        self.step = progress.step
+
+
+class Worker:
+    """Feeds `engine` from `store` and puts the pictures into `artifacts`.
+
+    `lease_seconds` is how long an image stays ours without a heartbeat.
+    """
+
+    def __init__(
+        self, engine: Engine, store: Store, artifacts: Artifacts, *, name: str, lease_seconds: float
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._artifacts = artifacts
+        self._name = name
+        self._lease_seconds = lease_seconds
+        self._lanes = lanes_of(engine)
+        self._room = BATCHES_AHEAD * max(engine.capacity(lane) for lane in self._lanes)
+        self._paintings: dict[asyncio.Task[None], _Painting] = {}
+        self._draining = asyncio.Event()
+        self._engine_closed = False
+
+    async def run(self) -> None:
+        """Work until `drain`; cancelling it gives everything back at once.
+
+        Raises `EngineClosed` when the engine stopped by itself.
+        """
+        heart = asyncio.create_task(self._beat(), name="worker heartbeat")
+        draining = asyncio.create_task(self._draining.wait(), name="worker drain")
+        try:
+            while not self._draining.is_set():
+                await self._feed(draining)
+            self._cancel_unstarted()
+            while self._paintings:
+                await asyncio.wait(list(self._paintings))
+        finally:
+            await _cancelled(list(self._paintings))
+            await _cancelled([heart, draining])
+        if self._engine_closed:
+            raise EngineClosed("The engine has stopped.")
+
+    def drain(self) -> None:
+        """Claim nothing more: images being painted are finished, the others given back, and `run` ends."""
+        self._draining.set()
+
+    async def _feed(self, draining: asyncio.Task[Literal[True]]) -> None:
+        """Claim what there is room for, or wait until there is room or work."""
+        free = self._room - len(self._paintings)
+        if free <= 0:
+            await asyncio.wait([*self._paintings, draining], return_when=asyncio.FIRST_COMPLETED)
+            return
+        try:
+            claims = await self._store.claim(
+                self._name, lanes=self._lanes, limit=free, ttl=self._lease_seconds
+            )
+        except StoreUnavailable as error:
+            log.error("no work can be claimed: %s", error)
+            await asyncio.sleep(POLL_SECONDS)
+            return
+        for claim in claims:
+            painting = _Painting(claim=claim)
+            task = asyncio.create_task(self._paint(painting), name=f"image {claim.image_id}")
+            self._paintings[task] = painting
+            task.add_done_callback(self._forget)
+        if not claims:
+            await self._store.wait_for_work(POLL_SECONDS)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        del self._paintings[task]
+
+    async def _paint(self, painting: _Painting) -> None:
+        """One image from claim to record; whatever goes wrong is this image's alone."""
+        claim = painting.claim
+        try:
+            image = await self._painted(painting)
+            if image is None or painting.lost:
+                return
+            artifact = await self._keep(claim, image)
+            await self._record(lambda: self._store.complete(claim, artifact=artifact, seconds=image.seconds))
+        except EngineClosed:
+            self._engine_closed = True
+            self._draining.set()
+            await self._give_back(claim)
+        except asyncio.CancelledError:
+            if painting.future is not None:
+                self._engine.cancel(painting.future)
+            await asyncio.shield(self._give_back(claim))
+            raise
+        except Exception as error:
+            failure = failure_of(error)
+            log.exception("job %s: image %d failed (%s)", claim.job_id, claim.image_id, failure)
+            await self._record(lambda: self._store.fail(claim, failure=failure))
+
+    async def _painted(self, painting: _Painting) -> Image | None:
+        """The engine's picture; None when it was cancelled there, having been given back if it is ours."""
+        claim = painting.claim
+        painting.future = self._engine.submit(claim.request, on_progress=painting.on_progress)
+        finished = asyncio.wrap_future(painting.future)
+        await asyncio.wait([finished])
+        if not finished.cancelled():
+            return finished.result()
+        if not painting.lost:
+            await self._give_back(claim)
+        return None
+
+    async def _keep(self, claim: Claim, image: Image) -> str:
+        extra = {"job": claim.job_id}
+        png = await asyncio.to_thread(encode_png, image.pixels, image.request, extra=extra)
+        return await self._artifacts.put(png, ".png")
+
+    async def _record(self, verb: Callable[[], Awaitable[object]]) -> None:
+        """Tell the store, again while it is unavailable and the lease may still be ours."""
+        waits = [0.1 * 2**attempt for attempt in range(10) if 0.1 * 2**attempt < self._lease_seconds]
+        for wait in [*waits, None]:
+            try:
+                await verb()
+            except StaleLease as error:
+                log.info("%s", error or "a lease is no longer ours")
+            except StoreUnavailable as error:
+                if wait is not None:
+                    await asyncio.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreads load only
+                    continue
+                log.error("a result could not be recorded and will be painted again: %s", error)
+            return
+
+    async def _give_back(self, claim: Claim) -> None:
+        await self._record(lambda: self._store.give_back(claim))
+
+    def _cancel_unstarted(self) -> None:
+        """Take from the engine what it has not begun; `_painted` gives it back."""
+        for painting in list(self._paintings.values()):
+            if painting.step == 0 and painting.future is not None:
+                self._engine.cancel(painting.future)
+
+    async def _beat(self) -> None:
+        """Keep the leases, tell the steps, stop what is no longer ours, and free what others lost."""
+        beats = 0
+        while True:
+            try:
+                if beats % round(EXPIRY_SECONDS / HEARTBEAT_SECONDS) == 0:
+                    await self._store.expire()
+                await self._heartbeat()
+            except StoreUnavailable as error:
+                log.error("no heartbeat: %s", error)
+            beats += 1
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _heartbeat(self) -> None:
+        paintings = {painting.claim.image_id: painting for painting in self._paintings.values()}
+        if not paintings:
+            return
+        steps = {painting.claim: painting.step for painting in paintings.values()}
+        for image_id in await self._store.heartbeat(steps, ttl=self._lease_seconds):
+            painting = paintings[image_id]
+            painting.lost = True
+            if painting.future is not None:
+                self._engine.cancel(painting.future)
+
+
+def lanes_of(engine: Engine) -> tuple[Lane, ...]:
+    """Every lane the engine offers."""
+    return tuple(
+        Lane(model=offer.model, width=width, height=height, guided=guided)
+        for offer in engine.offers
+        for width, height in offer.sizes
+        for guided in (True, False)
+    )
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
