@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from diffusers import AutoencoderKL
 from torch import Tensor
 
 from sdjax_engine.demo.scenes import RESOLUTION, draw, sample_scene
+from sdjax_engine.demo.training.schedule import OneCycle
 
 KL_WEIGHT = 1e-4
 EDGE_WEIGHT = 0.5
@@ -66,19 +66,6 @@ def loss_of(model: AutoencoderKL, x: Tensor) -> tuple[Tensor, Tensor]:
     return error + (y - x).square().mean() + EDGE_WEIGHT * edge + KL_WEIGHT * kl, error
 
 
-def one_cycle(optimiser: torch.optim.Optimizer, *, steps: int, warmup: int = 100) -> Callable[[int], None]:
-    """A schedule that warms up linearly and then decays as a cosine to a fiftieth."""
-    peaks = [group["lr"] for group in optimiser.param_groups]
-
-    def set_rate(step: int) -> None:
-        cosine = 0.5 * (1 + np.cos(np.pi * min(step / steps, 1.0)))
-        factor = min(step / warmup, 1.0) * (0.02 + 0.98 * cosine)
-        for group, peak in zip(optimiser.param_groups, peaks, strict=True):
-            group["lr"] = peak * factor
-
-    return set_rate
-
-
 def train(*, steps: int, batch: int, rate: float, seed: int, report_every: int = 50) -> AutoencoderKL:
     """Train and return the autoencoder with `scaling_factor` set to one over the latents' deviation."""
     torch.manual_seed(seed)
@@ -86,10 +73,10 @@ def train(*, steps: int, batch: int, rate: float, seed: int, report_every: int =
     model = build()
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.99), weight_decay=1e-4)
-    set_rate = one_cycle(optimiser, steps=steps)
+    schedule = OneCycle(optimiser)
     start = time.monotonic()
     for step in range(1, steps + 1):
-        set_rate(step)
+        schedule.set(step / steps)
         side = RESOLUTION // 2 if step <= CROPPED_PART * steps else RESOLUTION
         loss, error = loss_of(model, pictures(batch, rng, side=side))
         optimiser.zero_grad(set_to_none=True)

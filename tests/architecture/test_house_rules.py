@@ -1,0 +1,78 @@
+"""Rules about the source itself that no other tool checks: lengths, leftovers, what an import loads."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 60
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def test_no_source_file_is_longer_than_the_limit() -> None:
+    files = tracked("*.py", "*.js", "*.css", "*.html")
+    lengths = {path.relative_to(ROOT): len(path.read_text().splitlines()) for path in files}
+    assert len(lengths) > 30
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def test_no_function_is_longer_than_the_limit() -> None:
+    too_long = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
+        for path in tracked("*.py")
+        for function in functions(ast.parse(path.read_text()))
+        if (function.end_lineno or 0) - function.lineno + 1 > LONGEST_FUNCTION
+    ]
+    assert too_long == []
+
+
+def test_no_broad_handler_swallows_an_error() -> None:
+    swallowed = [
+        f"{path.relative_to(ROOT)}:{handler.lineno}"
+        for path in tracked("*.py")
+        for handler in ast.walk(ast.parse(path.read_text()))
+        if isinstance(handler, ast.ExceptHandler)
+        and (handler.type is None or ast.unparse(handler.type) in {"Exception", "BaseException"})
+        and all(isinstance(statement, ast.Pass | ast.Continue) for statement in handler.body)
+    ]
+    assert swallowed == []
+
+
+@pytest.mark.parametrize(
+    ("module", "must_not_load"),
+    [
+        ("bot.front.client", ("jax", "flax")),
+        ("bot.cli", ("jax", "discord", "sqlalchemy")),
+        ("sdjax_engine.request", ("jax", "flax")),
+        ("sdjax_engine.images", ("jax", "flax")),
+        ("sdjax_engine", ("discord", "sqlalchemy", "aiohttp", "torch")),
+        ("sdjax_engine.engine", ("discord", "sqlalchemy", "torch")),
+    ],
+)
+def test_importing_a_part_does_not_load_what_it_has_no_business_with(
+    module: str, must_not_load: tuple[str, ...]
+) -> None:
+    program = f"import sys, {module}; print([name for name in {must_not_load!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "[]"
