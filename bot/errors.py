@@ -5,7 +5,8 @@ BotError
 │   ├── UnknownJob
 │   └── NotYours
 ├── ConfigurationError   the start is refused; lists every mistake at once
-├── StoreUnavailable     the database cannot be reached or written (disk full, locked, gone)
+├── StoreUnavailable     the queue or the results cannot be reached or written (disk full, locked, gone)
+├── MissingArtifact      the file of a result is gone
 ├── StaleLease           the lease is no longer ours: someone else has the image now
 └── DeliveryRefused      Discord will never take this message; `outcome` says why
 """
@@ -47,7 +48,11 @@ class ConfigurationError(BotError):
 
 
 class StoreUnavailable(BotError):
-    """The queue's database cannot be reached or written."""
+    """The queue's database or the results' folder cannot be used; the message is one sentence naming it."""
+
+
+class MissingArtifact(BotError):
+    """The file of a result is gone; its recipe paints it again."""
 
 
 class StaleLease(BotError):

@@ -9,7 +9,7 @@ waiting ──► running ──► done
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sdjax_engine.request import Lane, Request, Sampler
@@ -99,7 +99,7 @@ class Origin:
     """
 
     interaction_id: int
-    interaction_token: str
+    interaction_token: str = field(repr=False)  # whoever reads it in a log could answer as the bot
     token_expires_at: float
     application_id: int
     user_id: int
@@ -125,7 +125,10 @@ class ImageRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What one person asked for, with its images in order."""
+    """What one person asked for, with its images in order.
+
+    `deleted_at` is set once the person has deleted the result: its files are gone, the recipe stays.
+    """
 
     id: str
     recipe: Recipe
@@ -136,6 +139,7 @@ class Job:
     finished_at: float | None
     message_id: int | None
     images: tuple[ImageRecord, ...]
+    deleted_at: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +155,29 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """How a job stands in the queue: `ahead` images of others come first; `seconds` until it starts."""
+    """How a job stands in the queue.
+
+    `place` is 1 for the job whose image is taken next, and 0 once nothing of the job waits any more;
+    `ahead` images of other jobs come first; `seconds` until it starts, None while that is not known.
+    """
 
     place: int
     ahead: int
     seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caps:
+    """Hard caps on waiting jobs: of one person, and in all. None means no cap."""
+
+    waiting_per_user: int | None = None
+    waiting: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A job's result on its way to its message; `attempts` have been made so far."""
+
+    id: int
+    job: Job
+    attempts: int

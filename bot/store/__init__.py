@@ -1,0 +1,5 @@
+"""The durable queue: jobs and images as plain data, leases, fair order, deliveries."""
+
+from bot.store.store import Store
+
+__all__ = ["Store"]

@@ -1,0 +1,93 @@
+"""Verbs of the delivery's side: what is to be brought to a message, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from bot.jobs import Delivery
+from bot.store.rows import load_jobs
+from bot.store.tables import deliveries, images, jobs
+from bot.store.transitions import RESULT, cancel_images, lock_owned_job
+from bot.store.verbs import Verbs
+
+DELETED = "deleted"
+
+
+class DeliveryVerbs(Verbs):
+    """What the outbox does with results."""
+
+    async def undelivered(self, *, limit: int) -> list[Delivery]:
+        """Results that are due now, those due longest first."""
+        statement = (
+            sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts)
+            .where(deliveries.c.outcome.is_(None), deliveries.c.next_try_at <= self._clock())
+            .order_by(deliveries.c.next_try_at, deliveries.c.id)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(statement))
+            found = await load_jobs(connection, [row.job_id for row in rows])
+        return [
+            Delivery(id=row.id, job=job, attempts=row.attempts) for row, job in zip(rows, found, strict=True)
+        ]
+
+    async def mark_delivered(self, delivery_id: int, *, outcome: str, message_id: int | None = None) -> None:
+        """Settle a delivery for good; the first outcome stays. `message_id` is where the result is now."""
+        values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}
+        async with self._database.write() as connection:
+            changed = await connection.execute(_open(delivery_id, **values))
+            if changed.rowcount and message_id is not None:
+                of_delivery = sa.select(deliveries.c.job_id).where(deliveries.c.id == delivery_id)
+                await connection.execute(
+                    sa.update(jobs)
+                    .where(jobs.c.id == of_delivery.scalar_subquery())
+                    .values(message_id=message_id)
+                )
+
+    async def retry_delivery(self, delivery_id: int, *, at: float) -> None:
+        """The attempt did not succeed: try again at `at` (seconds since the epoch)."""
+        async with self._database.write() as connection:
+            await connection.execute(_open(delivery_id, next_try_at=at))
+
+    async def delete_result(self, job_id: str, *, user_id: int | None) -> list[str]:
+        """Forget the pictures of a job, and cancel and never deliver what is not done.
+
+        `user_id` is who asks, None a moderator. Returns the names of the files that no other job shows:
+        the caller deletes them. Raises UnknownJob, or NotYours.
+        """
+        now = self._clock()
+        mine = images.c.job_id == job_id
+        async with self._database.write() as connection:
+            await lock_owned_job(connection, job_id, user_id)
+            await cancel_images(connection, job_id, now=now)
+            named = sa.select(images.c.artifact).where(mine, images.c.artifact.is_not(None)).distinct()
+            artifacts = list(await connection.scalars(named))
+            await connection.execute(sa.update(images).where(mine).values(artifact=None))
+            await connection.execute(
+                sa.update(jobs)
+                .where(jobs.c.id == job_id)
+                .values(deleted_at=sa.func.coalesce(jobs.c.deleted_at, now))
+            )
+            await connection.execute(
+                sa.update(deliveries)
+                .where(
+                    deliveries.c.job_id == job_id, deliveries.c.kind == RESULT, deliveries.c.outcome.is_(None)
+                )
+                .values(outcome=DELETED, settled_at=now)
+            )
+            shown = set(
+                await connection.scalars(
+                    sa.select(images.c.artifact).where(images.c.artifact.in_(artifacts)).distinct()
+                )
+            )
+        return [artifact for artifact in artifacts if artifact not in shown]
+
+
+def _open(delivery_id: int, **values: Any) -> sa.Update:
+    return (
+        sa.update(deliveries)
+        .where(deliveries.c.id == delivery_id, deliveries.c.outcome.is_(None))
+        .values(attempts=deliveries.c.attempts + 1, **values)
+    )

@@ -1,0 +1,38 @@
+"""Start-time fair queueing (Goyal, Vin and Cheng, 1996) with one number per image; no I/O.
+
+Every image carries a tag and the smallest tags are taken first. A user's tags grow by cost / weight
+with each image, so whoever asks for much is served at the same pace as the others, only longer.
+Virtual time follows the tags being served; a user who comes back starts there, so the time in which
+nothing was asked for earns no credit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate, repeat
+
+
+def share(cost: float, weight: float) -> float:
+    """What one image of this cost moves its user's tags by.
+
+    Raises ValueError where either is not positive: such an image would overtake all others for ever.
+    """
+    if not (cost > 0 and weight > 0):
+        raise ValueError(f"cost {cost} and weight {weight} must be positive")
+    return cost / weight
+
+
+def tag_images(*, virtual_time: float, last_tag: float, share: float, count: int) -> list[float]:
+    """The tags of `count` new images of one user, in order; the last one is the user's new last tag."""
+    start = max(virtual_time, last_tag)
+    return list(accumulate(repeat(share, count), initial=start))[1:]
+
+
+def advance(virtual_time: float, claimed: Iterable[float]) -> float:
+    """Virtual time once these tags are being served: it never goes back."""
+    return max((virtual_time, *claimed))
+
+
+def refund(last_tag: float, shares: Iterable[float]) -> float:
+    """A user's last tag once images that were never painted are taken out of it."""
+    return max(0.0, last_tag - sum(shares))

@@ -1,0 +1,238 @@
+"""Verbs of the worker's side: claim images, keep them, end them.
+
+A lease is (image, fencing token, time). Each claim raises the image's token, and every later verb
+names the token it was given: once another claim was made, the old one changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import StaleLease
+from bot.jobs import Claim, Job, State
+from bot.store import fairness
+from bot.store.database import insert
+from bot.store.rows import load_job, recipe_from
+from bot.store.tables import images, jobs, run_times, virtual_clock, workers
+from bot.store.transitions import lock_job, move, settle
+from bot.store.verbs import Verbs
+from sdjax_engine.request import Lane, Request
+
+WORKER_DIED = "worker_died"
+MAX_WORKER_DEATHS = 2
+_NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
+
+
+class LeaseVerbs(Verbs):
+    """What workers do with images."""
+
+    async def announce(self, worker: str, *, seats: int, ttl: float) -> None:
+        """Say how many images this worker paints at a time, for the next `ttl` seconds.
+
+        Times to start are estimated over the seats of all workers that are announced.
+        """
+        values = {"seats": seats, "expires_at": self._clock() + ttl}
+        async with self._database.write() as connection:
+            await connection.execute(
+                insert(connection, workers)
+                .values(name=worker, **values)
+                .on_conflict_do_update(index_elements=[workers.c.name], set_=values)
+            )
+
+    async def claim(
+        self, worker: str, *, lanes: Sequence[Lane] | None = None, limit: int, ttl: float
+    ) -> list[Claim]:
+        """Lease up to `limit` waiting images for `ttl` seconds: the first in fair order, of one lane.
+
+        The lane is that of the very first image among `lanes`, None being all. Empty when none waits.
+        """
+        names = None if lanes is None else [str(lane) for lane in lanes]
+        now = self._clock()
+        async with self._database.write() as connection:
+            lane = await _first_lane(connection, names)
+            rows = [] if lane is None else await _first_images(connection, lane, limit)
+            if not rows:
+                return []
+            tokens = await _lease(connection, [row.id for row in rows], worker=worker, expires_at=now + ttl)
+            rows = [row for row in rows if row.id in tokens]
+            for job_id in sorted({row.job_id for row in rows}):
+                await settle(connection, job_id, now=now)
+            await _advance_clock(connection, [row.tag for row in rows])
+        return [_claim(row, tokens[row.id], now + ttl) for row in rows]
+
+    async def heartbeat(self, claims_with_steps: Mapping[Claim, int], *, ttl: float) -> set[int]:
+        """Extend these leases and store each image's step.
+
+        Returns the ids of images that are no longer ours or were cancelled: stop painting them.
+        """
+        expires_at = self._clock() + ttl
+        kept: set[int] = set()
+        async with self._database.write() as connection:
+            for claim, step in sorted(claims_with_steps.items(), key=lambda item: item[0].image_id):
+                statement = sa.update(images).where(_ours(claim), images.c.state == State.RUNNING)
+                changed = await connection.execute(statement.values(lease_expires_at=expires_at, step=step))
+                kept |= {claim.image_id} if changed.rowcount else set()
+        return {claim.image_id for claim in claims_with_steps} - kept
+
+    async def complete(self, claim: Claim, *, artifact: str, seconds: float) -> Job:
+        """The image is painted and its file stored; `seconds` is how long it ran.
+
+        With the job's last image the job ends, and its result is to be delivered, in the same
+        transaction. Raises StaleLease, and changes nothing, when the lease is not ours any more.
+        """
+        steps = claim.request.num_inference_steps
+        return await self._end(claim, State.DONE, ran=seconds, artifact=artifact, step=steps)
+
+    async def fail(self, claim: Claim, *, failure: str) -> Job:
+        """The image cannot be painted; the job's others go on. Raises StaleLease like `complete`."""
+        return await self._end(claim, State.FAILED, failure=failure)
+
+    async def give_back(self, claim: Claim) -> None:
+        """Put the image back to its place in the queue. Raises StaleLease like `complete`."""
+        await self._end(claim, State.WAITING, step=0)
+
+    async def expire(self) -> int:
+        """Take back the leases that ran out, as after the death of a worker; returns how many."""
+        return await self._take_back(images.c.lease_expires_at <= self._clock())
+
+    async def recover(self, worker: str) -> int:
+        """Take back what an earlier life of this worker held; returns how many.
+
+        Called at a worker's start, so that nobody waits for old leases to run out. Two living workers
+        must not have one name.
+        """
+        return await self._take_back(images.c.worker == worker)
+
+    async def run_seconds(self, lane: Lane) -> float | None:
+        """Moving mean of the seconds that an image of this lane runs; None before the first."""
+        statement = sa.select(run_times.c.seconds).where(run_times.c.lane == str(lane))
+        async with self._database.read() as connection:
+            found: float | None = await connection.scalar(statement)
+            return found
+
+    async def _end(self, claim: Claim, to: State, *, ran: float | None = None, **values: Any) -> Job:
+        async with self._database.write() as connection:
+            await lock_job(connection, claim.job_id)
+            await _end_lease(connection, claim, to, **values)
+            if ran is not None:
+                await _record_run(connection, claim.request, ran)
+            ended = await settle(connection, claim.job_id, now=self._clock())
+            job = await load_job(connection, claim.job_id)
+        self._ring(work=to is State.WAITING, result=ended)
+        return job
+
+    async def _take_back(self, which: sa.ColumnElement[bool]) -> int:
+        now = self._clock()
+        async with self._database.write() as connection:
+            rows = await _lost_leases(connection, which)
+            lost = images.c.id.in_([row.id for row in rows])
+            deaths = images.c.worker_deaths + 1
+            await connection.execute(
+                move(
+                    State.FAILED,
+                    lost & (deaths >= MAX_WORKER_DEATHS),
+                    failure=WORKER_DIED,
+                    worker_deaths=deaths,
+                )
+            )
+            await connection.execute(
+                move(State.WAITING, lost & (images.c.state == State.RUNNING), worker_deaths=deaths, step=0)
+            )
+            ended = [
+                await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
+            ]
+        self._ring(work=bool(rows), result=any(ended))
+        return len(rows)
+
+
+def _ours(claim: Claim) -> sa.ColumnElement[bool]:
+    return (images.c.id == claim.image_id) & (images.c.fencing_token == claim.fencing_token)
+
+
+async def _end_lease(connection: AsyncConnection, claim: Claim, to: State, **values: Any) -> None:
+    running = images.c.state == State.RUNNING
+    values = {**values, "worker": None, "lease_expires_at": None}
+    changed = await connection.execute(move(to, _ours(claim) & running, **values))
+    if not changed.rowcount:
+        raise StaleLease(f"image {claim.image_id} of job {claim.job_id} is not ours any more")
+
+
+async def _first_lane(connection: AsyncConnection, names: Sequence[str] | None) -> str | None:
+    first = (
+        sa.select(images.c.tag, images.c.id, images.c.lane)
+        .where(images.c.state == State.WAITING)
+        .order_by(images.c.tag, images.c.id)
+        .limit(1)
+    )
+    # One look into the index for each lane; an IN over lanes would sort all that wait.
+    looks = [first] if names is None else [first.where(images.c.lane == name) for name in names]
+    heads = [head for look in looks if (head := (await connection.execute(look)).first())]
+    return min(heads).lane if heads else None
+
+
+async def _first_images(connection: AsyncConnection, lane: str, limit: int) -> list[Any]:
+    # Both rows are locked here and never waited for, so a claim cannot be part of a deadlock.
+    statement = (
+        sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag, jobs.c.recipe)
+        .join(jobs)
+        .where(images.c.state == State.WAITING, images.c.lane == lane)
+        .order_by(images.c.tag, images.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True, of=[images, jobs])
+    )
+    return list(await connection.execute(statement))
+
+
+async def _lease(
+    connection: AsyncConnection, image_ids: Sequence[int], *, worker: str, expires_at: float
+) -> dict[int, int]:
+    token = images.c.fencing_token + 1
+    lease = {"worker": worker, "lease_expires_at": expires_at, "fencing_token": token, "step": 0}
+    waiting = images.c.id.in_(image_ids) & (images.c.state == State.WAITING)
+    statement = move(State.RUNNING, waiting, **lease).returning(images.c.id, images.c.fencing_token)
+    return {row.id: row.fencing_token for row in await connection.execute(statement)}
+
+
+async def _advance_clock(connection: AsyncConnection, tags: Sequence[float]) -> None:
+    time = fairness.advance(0.0, tags)
+    await connection.execute(sa.update(virtual_clock).where(virtual_clock.c.time < time).values(time=time))
+
+
+def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
+    return Claim(
+        image_id=row.id,
+        job_id=row.job_id,
+        request=recipe_from(row.recipe).request(row.number),
+        fencing_token=fencing_token,
+        expires_at=expires_at,
+    )
+
+
+async def _lost_leases(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[Any]:
+    statement = (
+        sa.select(images.c.id, images.c.job_id)
+        .join(jobs)
+        .where(images.c.state == State.RUNNING, which)
+        .order_by(images.c.id)
+        .with_for_update(skip_locked=True, of=[images, jobs])
+    )
+    return list(await connection.execute(statement))
+
+
+async def _record_run(connection: AsyncConnection, request: Request, seconds: float) -> None:
+    newest = {"seconds": seconds, "seconds_per_step": seconds / request.num_inference_steps}
+    await connection.execute(
+        insert(connection, run_times)
+        .values(lane=str(request.lane), **newest)
+        .on_conflict_do_update(
+            index_elements=[run_times.c.lane],
+            set_={
+                name: run_times.c[name] + _NEWEST * (value - run_times.c[name])
+                for name, value in newest.items()
+            },
+        )
+    )

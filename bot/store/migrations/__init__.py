@@ -1,0 +1,1 @@
+"""Alembic's folder: `Store.open` runs what is missing."""

@@ -1,0 +1,12 @@
+"""Alembic's entry point: runs on the connection that `bot.store.migrate` hands over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from bot.store.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True
+)
+context.run_migrations()

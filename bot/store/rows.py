@@ -1,0 +1,84 @@
+"""Rows to plain data and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UnknownJob
+from bot.jobs import ImageRecord, Job, Origin, Recipe
+from bot.store.tables import images, jobs
+from sdjax_engine.request import Sampler
+
+
+def recipe_values(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as JSON takes it."""
+    return {**asdict(recipe), "sampler": recipe.sampler.value}
+
+
+def recipe_from(values: dict[str, Any]) -> Recipe:
+    """The recipe that `recipe_values` wrote."""
+    return Recipe(**{**values, "sampler": Sampler(values["sampler"])})
+
+
+async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:
+    """The jobs of these ids that exist, in the same order, each with its images."""
+    rows = await connection.execute(sa.select(jobs).where(jobs.c.id.in_(job_ids)))
+    job_rows = {row.id: row for row in rows}
+    of_job: dict[str, list[ImageRecord]] = {job_id: [] for job_id in job_rows}
+    statement = (
+        sa.select(images).where(images.c.job_id.in_(job_ids)).order_by(images.c.job_id, images.c.index)
+    )
+    for row in await connection.execute(statement):
+        of_job[row.job_id].append(_image(row))
+    return [_job(job_rows[job_id], tuple(of_job[job_id])) for job_id in job_ids if job_id in job_rows]
+
+
+async def load_job(connection: AsyncConnection, job_id: str) -> Job:
+    """The job of this id, or UnknownJob."""
+    found = await load_jobs(connection, [job_id])
+    if not found:
+        raise UnknownJob(job=job_id)
+    return found[0]
+
+
+def _image(row: Any) -> ImageRecord:
+    return ImageRecord(
+        id=row.id,
+        job_id=row.job_id,
+        index=row._mapping[images.c.index],  # a row is a tuple too: its own `index` is the method
+        seed=row.seed,
+        state=row.state,
+        step=row.step,
+        artifact=row.artifact,
+        failure=row.failure,
+    )
+
+
+def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
+    return Job(
+        id=row.id,
+        recipe=recipe_from(row.recipe),
+        origin=Origin(
+            interaction_id=row.interaction_id,
+            interaction_token=row.interaction_token,
+            token_expires_at=row.token_expires_at,
+            application_id=row.application_id,
+            user_id=row.user_id,
+            guild_id=row.guild_id,
+            channel_id=row.channel_id,
+            locale=row.locale,
+            private=row.private,
+        ),
+        state=row.state,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        message_id=row.message_id,
+        images=of_job,
+        deleted_at=row.deleted_at,
+    )

@@ -1,0 +1,32 @@
+"""The durable queue: every verb is one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from bot.store.database import Database
+from bot.store.deliveries import DeliveryVerbs
+from bot.store.leases import LeaseVerbs
+from bot.store.positions import PositionVerbs
+from bot.store.queue import QueueVerbs
+
+
+class Store(QueueVerbs, PositionVerbs, LeaseVerbs, DeliveryVerbs):
+    """Jobs, images, leases and deliveries in one database that survives a kill at any moment.
+
+    Any verb raises StoreUnavailable, whose message is one sentence, when the database cannot be used;
+    then nothing was changed.
+    """
+
+    @classmethod
+    async def open(cls, url: str, *, clock: Callable[[], float] = time.time) -> Store:
+        """Connect to `url` (`sqlite:///file` or `postgresql://…`) and bring its tables up to date.
+
+        Raises StoreUnavailable, or ConfigurationError for a URL that can never work.
+        """
+        return cls(await Database.open(url), clock)
+
+    async def close(self) -> None:
+        """Close the connections; verbs that run must have returned."""
+        await self._database.close()

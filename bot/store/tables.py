@@ -1,0 +1,116 @@
+"""The queue's tables. A change here goes with a new migration, which a test compares with this file."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bot.jobs import State
+
+metadata = sa.MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only where the key is spelled INTEGER.
+_RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_State = sa.Enum(
+    State, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("interaction_id", sa.BigInteger, nullable=False, unique=True),
+    sa.Column("interaction_token", sa.Text, nullable=False),
+    sa.Column("token_expires_at", sa.Double, nullable=False),
+    sa.Column("application_id", sa.BigInteger, nullable=False),
+    sa.Column("user_id", sa.BigInteger, nullable=False),
+    sa.Column("guild_id", sa.BigInteger),
+    sa.Column("channel_id", sa.BigInteger, nullable=False),
+    sa.Column("locale", sa.String(16), nullable=False),
+    sa.Column("private", sa.Boolean, nullable=False),
+    sa.Column("recipe", sa.JSON, nullable=False),
+    sa.Column("state", _State, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("started_at", sa.Double),
+    sa.Column("finished_at", sa.Double),
+    sa.Column("message_id", sa.BigInteger),
+    sa.Column("deleted_at", sa.Double),
+    sa.Index(None, "state", "user_id"),
+)
+
+images = sa.Table(
+    "images",
+    metadata,
+    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("index", sa.Integer, nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("lane", sa.String(255), nullable=False),
+    sa.Column("steps", sa.Integer, nullable=False),
+    sa.Column("share", sa.Double, nullable=False),  # cost / weight: what the image moved its user's tag by
+    sa.Column("tag", sa.Double, nullable=False),
+    sa.Column("state", _State, nullable=False),
+    sa.Column("step", sa.Integer, nullable=False),
+    sa.Column("worker", sa.String(255)),
+    sa.Column("fencing_token", sa.BigInteger, nullable=False),
+    sa.Column("lease_expires_at", sa.Double),
+    sa.Column("worker_deaths", sa.Integer, nullable=False),
+    sa.Column("artifact", sa.String(255)),
+    sa.Column("failure", sa.Text),
+    sa.UniqueConstraint("job_id", "index"),
+    sa.Index(None, "state", "tag", "id"),  # the fair order over all lanes
+    sa.Index(None, "state", "lane", "tag", "id"),  # and within one
+    sa.Index(None, "artifact"),
+)
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_try_at", sa.Double, nullable=False),
+    sa.Column("outcome", sa.Text),  # null until it is settled
+    sa.Column("message_id", sa.BigInteger),
+    sa.Column("settled_at", sa.Double),
+    sa.UniqueConstraint("job_id", "kind"),
+    sa.Index(None, "outcome", "next_try_at"),
+)
+
+last_tags = sa.Table(
+    "last_tags",
+    metadata,
+    sa.Column("user_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("tag", sa.Double, nullable=False),
+)
+
+virtual_clock = sa.Table(
+    "virtual_clock",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),  # always 1: there is one clock
+    sa.Column("time", sa.Double, nullable=False),
+)
+
+run_times = sa.Table(
+    "run_times",
+    metadata,
+    sa.Column("lane", sa.String(255), primary_key=True),
+    sa.Column("seconds", sa.Double, nullable=False),  # moving mean, per image
+    sa.Column("seconds_per_step", sa.Double, nullable=False),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("seats", sa.Integer, nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+)
