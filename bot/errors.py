@@ -7,6 +7,7 @@ BotError
 ├── ConfigurationError   the start is refused; lists every mistake at once
 ├── StoreUnavailable     the queue or the results cannot be reached or written (disk full, locked, gone)
 ├── MissingArtifact      the file of a result is gone
+├── DiscordUnavailable   Discord cannot be reached, or has ended the connection for good
 ├── StaleLease           the lease is no longer ours: someone else has the image now
 └── DeliveryRefused      Discord will never take this message; `outcome` says why
 """
@@ -53,6 +54,10 @@ class StoreUnavailable(BotError):
 
 class MissingArtifact(BotError):
     """The file of a result is gone; its recipe paints it again."""
+
+
+class DiscordUnavailable(BotError):
+    """Discord cannot be reached, or has closed the connection for good; the message says which."""
 
 
 class StaleLease(BotError):
