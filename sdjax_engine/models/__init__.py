@@ -1,0 +1,1 @@
+"""The networks of a Stable Diffusion checkpoint; attributes have the reference's names."""

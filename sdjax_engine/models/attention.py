@@ -1,0 +1,141 @@
+"""Attention and the transformer that the UNet's blocks hold.
+
+The keys and values of cross-attention depend on the prompt only: `Attention.project` makes them and
+`Attention.__call__` takes them, so that a caller may compute them once for many steps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+
+from sdjax_engine.models.layers import GroupNorm, LayerNorm, Shared, linear
+
+TRANSFORMER_NORM_EPS = 1e-6
+
+
+class KeyValues(NamedTuple):
+    """What queries attend to: keys and values, each `(n, length, heads, width of a head)`."""
+
+    keys: Array
+    values: Array
+
+
+def attend(queries: Array, keys_values: KeyValues, *, causal: bool = False) -> Array:
+    """Scaled dot-product attention with a float32 softmax: `(n, length, heads, width)`."""
+    with jax.numpy_dtype_promotion(
+        "standard"
+    ):  # the library's own float32 scores do not trace under "strict"
+        return jax.nn.dot_product_attention(queries, *keys_values, is_causal=causal)
+
+
+class Attention(nnx.Module):
+    """The reference's `Attention`: its biases are on the output, and on the inputs where `bias` says so."""
+
+    def __init__(
+        self, width: int, shared: Shared, *, heads: int, context_width: int | None = None, bias: bool = False
+    ) -> None:
+        context_width = width if context_width is None else context_width
+        self.heads = heads
+        self.to_q = linear(width, width, shared, bias=bias)
+        self.to_k = linear(context_width, width, shared, bias=bias)
+        self.to_v = linear(context_width, width, shared, bias=bias)
+        self.to_out = nnx.List([linear(width, width, shared)])
+
+    def project(self, context: Array) -> KeyValues:
+        """Return the keys and values of `context` (n, length, context width)."""
+        return KeyValues(self.split(self.to_k(context)), self.split(self.to_v(context)))
+
+    def __call__(self, x: Array, keys_values: KeyValues) -> Array:
+        """`x` is `(n, tokens, width)`."""
+        attended = attend(self.split(self.to_q(x)), keys_values)
+        return self.to_out[0](attended.reshape(x.shape))
+
+    def split(self, x: Array) -> Array:
+        return x.reshape(*x.shape[:-1], self.heads, -1)
+
+
+class GEGLU(nnx.Module):
+    """A linear map gated by the GELU of another (Shazeer 2020)."""
+
+    def __init__(self, width: int, width_out: int, shared: Shared) -> None:
+        self.proj = linear(width, 2 * width_out, shared)
+
+    def __call__(self, x: Array) -> Array:
+        x, gate = jnp.split(self.proj(x), 2, axis=-1)
+        return x * jax.nn.gelu(gate, approximate=False)
+
+
+class FeedForward(nnx.Module):
+    """GEGLU and a linear map back; the reference's dropout between them is None here."""
+
+    def __init__(self, width: int, shared: Shared) -> None:
+        self.net = nnx.List([GEGLU(width, 4 * width, shared), None, linear(4 * width, width, shared)])
+
+    def __call__(self, x: Array) -> Array:
+        return self.net[2](self.net[0](x))
+
+
+class BasicTransformerBlock(nnx.Module):
+    """Self-attention, cross-attention to the prompt and a feed-forward part, each around a residual."""
+
+    def __init__(self, width: int, shared: Shared, *, heads: int, context_width: int) -> None:
+        self.norm1 = LayerNorm(width, shared)
+        self.attn1 = Attention(width, shared, heads=heads)
+        self.norm2 = LayerNorm(width, shared)
+        self.attn2 = Attention(width, shared, heads=heads, context_width=context_width)
+        self.norm3 = LayerNorm(width, shared)
+        self.ff = FeedForward(width, shared)
+
+    def __call__(self, x: Array, context: Array) -> Array:
+        normed = self.norm1(x)
+        x = x + self.attn1(normed, self.attn1.project(normed))
+        x = x + self.attn2(self.norm2(x), self.attn2.project(context))
+        return x + self.ff(self.norm3(x))
+
+
+class Transformer2DModel(nnx.Module):
+    """Transformer blocks over the pixels of a picture, around a residual.
+
+    The reference's two forms of `proj_in` and `proj_out`, 1×1 convolution and linear, are the same map here.
+    """
+
+    def __init__(
+        self, width: int, shared: Shared, *, heads: int, context_width: int, layers: int, groups: int
+    ) -> None:
+        self.norm = GroupNorm(width, groups, shared, eps=TRANSFORMER_NORM_EPS)
+        self.proj_in = linear(width, width, shared)
+        self.transformer_blocks = nnx.List(
+            BasicTransformerBlock(width, shared, heads=heads, context_width=context_width)
+            for _ in range(layers)
+        )
+        self.proj_out = linear(width, width, shared)
+
+    def __call__(self, x: Array, context: Array) -> Array:
+        """`x` is `(n, h, w, width)`, `context` `(n, length, context width)`."""
+        tokens = self.proj_in(self.norm(x).reshape(x.shape[0], -1, x.shape[-1]))
+        for block in self.transformer_blocks:
+            tokens = block(tokens, context)
+        return x + self.proj_out(tokens).reshape(x.shape)
+
+
+class PictureAttention(nnx.Module):
+    """The autoencoder's self-attention over pixels: one head, a norm before it and a residual around it."""
+
+    def __init__(self, width: int, groups: int, shared: Shared, *, eps: float) -> None:
+        self.group_norm = GroupNorm(width, groups, shared, eps=eps)
+        self.to_q = linear(width, width, shared)
+        self.to_k = linear(width, width, shared)
+        self.to_v = linear(width, width, shared)
+        self.to_out = nnx.List([linear(width, width, shared)])
+
+    def __call__(self, x: Array) -> Array:
+        """`x` is `(n, h, w, width)`."""
+        n, _, _, width = x.shape
+        tokens = self.group_norm(x).reshape(n, -1, 1, width)
+        attended = attend(self.to_q(tokens), KeyValues(self.to_k(tokens), self.to_v(tokens)))
+        return x + self.to_out[0](attended).reshape(x.shape)

@@ -1,0 +1,167 @@
+"""The smallest parts: linear maps, convolutions, norms, resampling and the embedding of timesteps.
+
+Arrays are channels-last. Every layer computes in the network's dtype; norms take their statistics in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+from jax.typing import DTypeLike
+
+from sdjax_engine.request import UnreadableCheckpoint
+
+Activation = Callable[[Array], Array]
+
+ACTIVATIONS: dict[str, Activation] = {
+    "silu": jax.nn.silu,
+    "swish": jax.nn.silu,
+    "mish": jax.nn.mish,
+    "relu": jax.nn.relu,
+    "gelu": partial(jax.nn.gelu, approximate=False),
+    "quick_gelu": lambda x: x * jax.nn.sigmoid(jnp.asarray(1.702, x.dtype) * x),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What the layers of one network have in common."""
+
+    dtype: DTypeLike
+    rngs: nnx.Rngs
+
+    @property
+    def library(self) -> dict[str, Any]:
+        """The same as keyword arguments of the `nnx` layers."""
+        return {"dtype": self.dtype, "param_dtype": self.dtype, "rngs": self.rngs}
+
+
+def activation(name: str, *, model: str) -> Activation:
+    """Return the activation function of this name, or raise UnreadableCheckpoint."""
+    if name.lower() not in ACTIVATIONS:
+        raise UnreadableCheckpoint(f"{model} with the activation function {name!r} is not supported.")
+    return ACTIVATIONS[name.lower()]
+
+
+def linear(width_in: int, width_out: int, shared: Shared, *, bias: bool = True) -> nnx.Linear:
+    """A linear map of the last axis; also what a 1×1 convolution is on channels-last arrays."""
+    return nnx.Linear(width_in, width_out, use_bias=bias, **shared.library)
+
+
+def conv(width_in: int, width_out: int, shared: Shared, *, kernel: int = 3) -> nnx.Conv:
+    """A convolution that keeps height and width."""
+    return nnx.Conv(width_in, width_out, (kernel, kernel), padding=(kernel - 1) // 2, **shared.library)
+
+
+class LayerNorm(nnx.Module):
+    """Normalises the last axis; statistics in float32."""
+
+    def __init__(self, width: int, shared: Shared, *, eps: float = 1e-5) -> None:
+        self.scale = nnx.Param(jnp.ones(width, shared.dtype))
+        self.bias = nnx.Param(jnp.zeros(width, shared.dtype))
+        self.eps = eps
+        self.dtype = shared.dtype
+
+    def __call__(self, x: Array) -> Array:
+        """`x` is `(..., width)`."""
+        x = x.astype(jnp.float32)
+        centred = x - x.mean(-1, keepdims=True)
+        factor = jax.lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + self.eps)
+        return (centred * factor * along_last(self.scale, x) + along_last(self.bias, x)).astype(self.dtype)
+
+
+class GroupNorm(nnx.Module):
+    """Normalises groups of channels over each picture of its own; statistics in float32.
+
+    Sums run over the pixels of each channel first and join the channels of a group afterwards: the long
+    reduction is then over contiguous channels, which CPUs do several times faster.
+    """
+
+    def __init__(self, width: int, groups: int, shared: Shared, *, eps: float) -> None:
+        if groups < 1 or width % groups:
+            raise UnreadableCheckpoint(f"{width} channels cannot be normalised in {groups} groups.")
+        self.scale = nnx.Param(jnp.ones(width, shared.dtype))
+        self.bias = nnx.Param(jnp.zeros(width, shared.dtype))
+        self.groups = groups
+        self.eps = eps
+        self.dtype = shared.dtype
+
+    def __call__(self, x: Array) -> Array:
+        """`x` is `(n, h, w, width)`."""
+        x = x.astype(jnp.float32)
+        centred = x - self.mean_of_groups(x)
+        factor = jax.lax.rsqrt(self.mean_of_groups(jnp.square(centred)) + self.eps)
+        return (centred * (factor * along_last(self.scale, x)) + along_last(self.bias, x)).astype(self.dtype)
+
+    def mean_of_groups(self, x: Array) -> Array:
+        """Return each channel's group mean, `(n, 1, 1, width)`."""
+        n, _, _, width = x.shape
+        of_channels = x.mean((1, 2)).reshape(n, self.groups, width // self.groups)
+        of_groups = of_channels.mean(-1, keepdims=True)
+        return jnp.broadcast_to(of_groups, of_channels.shape).reshape(n, 1, 1, width)
+
+
+def along_last(parameter: nnx.Param[Array], like: Array) -> Array:
+    """Return a float32 vector shaped to multiply the last axis of `like`."""
+    return parameter[...].astype(jnp.float32).reshape((1,) * (like.ndim - 1) + (-1,))
+
+
+class Downsample2D(nnx.Module):
+    """Halves height and width by a strided convolution; without `padding`, one pixel right and below."""
+
+    def __init__(self, width: int, shared: Shared, *, padding: int) -> None:
+        self.conv = nnx.Conv(
+            width,
+            width,
+            (3, 3),
+            strides=2,
+            padding=padding if padding else ((0, 1), (0, 1)),
+            **shared.library,
+        )
+
+    def __call__(self, x: Array) -> Array:
+        return self.conv(x)
+
+
+class Upsample2D(nnx.Module):
+    """Doubles height and width by repeating pixels, then a convolution."""
+
+    def __init__(self, width: int, shared: Shared) -> None:
+        self.conv = conv(width, width, shared)
+
+    def __call__(self, x: Array, size: tuple[int, int] | None = None) -> Array:
+        """`size` (height, width) is that of the skip connection where it is odd: one row or column less."""
+        n, height, width, channels = x.shape
+        x = jnp.broadcast_to(x[:, :, None, :, None, :], (n, height, 2, width, 2, channels))
+        x = x.reshape(n, 2 * height, 2 * width, channels)
+        return self.conv(x if size is None else x[:, : size[0], : size[1]])
+
+
+class TimestepEmbedding(nnx.Module):
+    """Two linear maps with an activation between them."""
+
+    def __init__(self, width_in: int, width: int, act: Activation, shared: Shared) -> None:
+        self.linear_1 = linear(width_in, width, shared)
+        self.linear_2 = linear(width, width, shared)
+        self.act = act
+
+    def __call__(self, x: Array) -> Array:
+        return self.linear_2(self.act(self.linear_1(x)))
+
+
+def timestep_sinusoids(timesteps: Array, width: int, *, flip_sin_to_cos: bool, freq_shift: float) -> Array:
+    """Return `(n, width)` float32 sinusoids of `timesteps` (n,) (Ho et al. 2020, "Denoising Diffusion")."""
+    half = width // 2
+    exponents = -math.log(10000.0) * jnp.arange(half, dtype=jnp.float32) / (half - freq_shift)
+    angles = timesteps.astype(jnp.float32)[:, None] * jnp.exp(exponents)[None, :]
+    parts = (jnp.cos(angles), jnp.sin(angles)) if flip_sin_to_cos else (jnp.sin(angles), jnp.cos(angles))
+    joined = jnp.concatenate(parts, axis=-1)
+    return jnp.pad(joined, ((0, 0), (0, width % 2)))

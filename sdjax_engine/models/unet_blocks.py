@@ -1,0 +1,149 @@
+"""The blocks that the UNet and the autoencoder are built of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+
+from sdjax_engine.models.attention import Transformer2DModel
+from sdjax_engine.models.layers import (
+    Activation,
+    Downsample2D,
+    GroupNorm,
+    Shared,
+    Upsample2D,
+    conv,
+    linear,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResnetStyle(Shared):
+    """What the residual blocks of one network have in common; `time_width` is None where there is no time."""
+
+    groups: int
+    eps: float
+    act: Activation
+    time_width: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionStyle:
+    """The transformers of one block; `layers` is the number of transformer blocks in each."""
+
+    heads: int
+    context_width: int
+    layers: int
+
+
+class ResnetBlock2D(nnx.Module):
+    """Two convolutions around a residual, the time added between them."""
+
+    def __init__(self, width_in: int, width: int, style: ResnetStyle) -> None:
+        self.norm1 = GroupNorm(width_in, style.groups, style, eps=style.eps)
+        self.conv1 = conv(width_in, width, style)
+        self.time_emb_proj = None if style.time_width is None else linear(style.time_width, width, style)
+        self.norm2 = GroupNorm(width, style.groups, style, eps=style.eps)
+        self.conv2 = conv(width, width, style)
+        self.conv_shortcut = None if width_in == width else linear(width_in, width, style)
+        self.act = style.act
+
+    def __call__(self, x: Array, time: Array | None = None) -> Array:
+        """`x` is `(n, h, w, width_in)`, `time` `(n, time_width)` after its activation."""
+        h = self.conv1(self.act(self.norm1(x)))
+        if self.time_emb_proj is not None:
+            h = h + self.time_emb_proj(time)[:, None, None, :]
+        h = self.conv2(self.act(self.norm2(h)))
+        return h + (x if self.conv_shortcut is None else self.conv_shortcut(x))
+
+
+def transformers(count: int, width: int, style: ResnetStyle, attention: AttentionStyle) -> nnx.List:
+    """Return `count` transformers of this width."""
+    return nnx.List(
+        Transformer2DModel(
+            width,
+            style,
+            heads=attention.heads,
+            context_width=attention.context_width,
+            layers=attention.layers,
+            groups=style.groups,
+        )
+        for _ in range(count)
+    )
+
+
+class DownBlock2D(nnx.Module):
+    """Residual blocks, each followed by a transformer where there is attention, then the smaller picture."""
+
+    def __init__(
+        self,
+        width_in: int,
+        width: int,
+        style: ResnetStyle,
+        *,
+        layers: int,
+        attention: AttentionStyle | None = None,
+        downsample: bool,
+        padding: int,
+    ) -> None:
+        widths = (width_in, *(width,) * (layers - 1))
+        self.resnets = nnx.List(ResnetBlock2D(each, width, style) for each in widths)
+        self.attentions = transformers(layers, width, style, attention) if attention else None
+        self.downsamplers = nnx.List([Downsample2D(width, style, padding=padding)]) if downsample else None
+
+    def __call__(
+        self, x: Array, time: Array | None = None, context: Array | None = None
+    ) -> tuple[Array, list[Array]]:
+        """Return the result and every picture on the way, for the skip connections."""
+        skips = []
+        for index, resnet in enumerate(self.resnets):
+            x = resnet(x, time)
+            if self.attentions is not None:
+                x = self.attentions[index](x, context)
+            skips.append(x)
+        if self.downsamplers is not None:
+            x = self.downsamplers[0](x)
+            skips.append(x)
+        return x, skips
+
+
+class UNetMidBlock2DCrossAttn(nnx.Module):
+    """A residual block, a transformer and another residual block."""
+
+    def __init__(self, width: int, style: ResnetStyle, *, attention: AttentionStyle) -> None:
+        self.resnets = nnx.List(ResnetBlock2D(width, width, style) for _ in range(2))
+        self.attentions = transformers(1, width, style, attention)
+
+    def __call__(self, x: Array, time: Array, context: Array) -> Array:
+        x = self.attentions[0](self.resnets[0](x, time), context)
+        return self.resnets[1](x, time)
+
+
+class UpBlock2D(nnx.Module):
+    """Residual blocks that take in the skip connections, with transformers, then the larger picture."""
+
+    def __init__(
+        self,
+        widths_in: tuple[int, ...],
+        width: int,
+        style: ResnetStyle,
+        *,
+        attention: AttentionStyle | None,
+        upsample: bool,
+    ) -> None:
+        self.resnets = nnx.List(ResnetBlock2D(each, width, style) for each in widths_in)
+        self.attentions = transformers(len(widths_in), width, style, attention) if attention else None
+        self.upsamplers = nnx.List([Upsample2D(width, style)]) if upsample else None
+
+    def __call__(
+        self, x: Array, skips: list[Array], time: Array, context: Array, size: tuple[int, int] | None
+    ) -> Array:
+        """`skips` in the order they are used; `size` (height, width) of the result where it is enlarged."""
+        for index, (resnet, skip) in enumerate(zip(self.resnets, skips, strict=True)):
+            x = resnet(jnp.concatenate([x, skip], axis=-1), time)
+            if self.attentions is not None:
+                x = self.attentions[index](x, context)
+        return x if self.upsamplers is None else self.upsamplers[0](x, size)

@@ -1,0 +1,171 @@
+"""The autoencoder between pictures and latents, the reference's `AutoencoderKL`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+from jax.typing import DTypeLike
+
+from sdjax_engine.models.attention import PictureAttention
+from sdjax_engine.models.config import Config, check_lengths, settle
+from sdjax_engine.models.layers import GroupNorm, Upsample2D, activation, conv, linear
+from sdjax_engine.models.unet_blocks import DownBlock2D, ResnetBlock2D, ResnetStyle
+
+NAME = "AutoencoderKL"
+NORM_EPS = 1e-6
+LOGVAR_RANGE = (-30.0, 20.0)
+DEFAULTS: Config = {
+    "act_fn": "silu",
+    "block_out_channels": (64,),
+    "down_block_types": ("DownEncoderBlock2D",),
+    "force_upcast": True,
+    "in_channels": 3,
+    "latent_channels": 4,
+    "layers_per_block": 1,
+    "mid_block_add_attention": True,
+    "norm_num_groups": 32,
+    "out_channels": 3,
+    "sample_size": 32,
+    "scaling_factor": 0.18215,
+    "up_block_types": ("UpDecoderBlock2D",),
+    "use_post_quant_conv": True,
+    "use_quant_conv": True,
+}
+SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "down_block_types": ("DownEncoderBlock2D",),
+    "up_block_types": ("UpDecoderBlock2D",),
+    "in_channels": (3,),
+    "out_channels": (3,),
+    "shift_factor": (None, 0),
+}
+
+
+def settle_vae_config(config: Config) -> dict[str, Any]:
+    """Return the values the network is built from, or raise UnreadableCheckpoint."""
+    values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED)
+    lists = {key: values[key] for key in ("down_block_types", "up_block_types")}
+    check_lengths(NAME, count=len(values["block_out_channels"]), lists=lists)
+    return values
+
+
+class AutoencoderKL(nnx.Module):
+    """Latents to pictures and back; pictures are in [-1, 1], latents not yet scaled by `scaling_factor`."""
+
+    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+        values = settle_vae_config(config)
+        style = ResnetStyle(
+            dtype=dtype,
+            rngs=rngs,
+            groups=values["norm_num_groups"],
+            eps=NORM_EPS,
+            act=activation(values["act_fn"], model=NAME),
+            time_width=None,
+        )
+        latent = values["latent_channels"]
+        self.encoder = Encoder(values, style)
+        self.decoder = Decoder(values, style)
+        self.quant_conv = linear(2 * latent, 2 * latent, style) if values["use_quant_conv"] else None
+        self.post_quant_conv = linear(latent, latent, style) if values["use_post_quant_conv"] else None
+        self.dtype = dtype
+
+    def decode(self, latents: Array) -> Array:
+        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f doubles per block."""
+        x = latents.astype(self.dtype)
+        return self.decoder(x if self.post_quant_conv is None else self.post_quant_conv(x))
+
+    def encode(self, pixels: Array) -> tuple[Array, Array]:
+        """Return mean and (limited) log variance of the latents of `pixels` (n, h, w, 3)."""
+        moments = self.encoder(pixels.astype(self.dtype))
+        moments = moments if self.quant_conv is None else self.quant_conv(moments)
+        mean, logvar = jnp.split(moments, 2, axis=-1)
+        return mean, jnp.clip(logvar, *LOGVAR_RANGE)
+
+
+class Encoder(nnx.Module):
+    """Pictures to the moments of their latents."""
+
+    def __init__(self, values: Config, style: ResnetStyle) -> None:
+        widths = values["block_out_channels"]
+        self.conv_in = conv(values["in_channels"], widths[0], style)
+        self.down_blocks = nnx.List(
+            DownBlock2D(
+                widths[max(block - 1, 0)],
+                width,
+                style,
+                layers=values["layers_per_block"],
+                downsample=block < len(widths) - 1,
+                padding=0,
+            )
+            for block, width in enumerate(widths)
+        )
+        self.mid_block = MidBlock2D(widths[-1], style, attention=values["mid_block_add_attention"])
+        self.conv_norm_out = GroupNorm(widths[-1], style.groups, style, eps=style.eps)
+        self.conv_out = conv(widths[-1], 2 * values["latent_channels"], style)
+        self.act = style.act
+
+    def __call__(self, x: Array) -> Array:
+        x = self.conv_in(x)
+        for block in self.down_blocks:
+            x, _ = block(x)
+        return self.conv_out(self.act(self.conv_norm_out(self.mid_block(x))))
+
+
+class Decoder(nnx.Module):
+    """Latents to pictures."""
+
+    def __init__(self, values: Config, style: ResnetStyle) -> None:
+        widths = tuple(reversed(values["block_out_channels"]))
+        self.conv_in = conv(values["latent_channels"], widths[0], style)
+        self.mid_block = MidBlock2D(widths[0], style, attention=values["mid_block_add_attention"])
+        self.up_blocks = nnx.List(
+            UpDecoderBlock2D(
+                widths[max(block - 1, 0)],
+                width,
+                style,
+                layers=values["layers_per_block"] + 1,
+                upsample=block < len(widths) - 1,
+            )
+            for block, width in enumerate(widths)
+        )
+        self.conv_norm_out = GroupNorm(widths[-1], style.groups, style, eps=style.eps)
+        self.conv_out = conv(widths[-1], values["out_channels"], style)
+        self.act = style.act
+
+    def __call__(self, x: Array) -> Array:
+        x = self.mid_block(self.conv_in(x))
+        for block in self.up_blocks:
+            x = block(x)
+        return self.conv_out(self.act(self.conv_norm_out(x)))
+
+
+class MidBlock2D(nnx.Module):
+    """Two residual blocks, with self-attention between them or without."""
+
+    def __init__(self, width: int, style: ResnetStyle, *, attention: bool) -> None:
+        self.resnets = nnx.List(ResnetBlock2D(width, width, style) for _ in range(2))
+        self.attentions = (
+            nnx.List([PictureAttention(width, style.groups, style, eps=style.eps)]) if attention else None
+        )
+
+    def __call__(self, x: Array) -> Array:
+        x = self.resnets[0](x)
+        if self.attentions is not None:
+            x = self.attentions[0](x)
+        return self.resnets[1](x)
+
+
+class UpDecoderBlock2D(nnx.Module):
+    """Residual blocks, then the larger picture."""
+
+    def __init__(self, width_in: int, width: int, style: ResnetStyle, *, layers: int, upsample: bool) -> None:
+        widths = (width_in, *(width,) * (layers - 1))
+        self.resnets = nnx.List(ResnetBlock2D(each, width, style) for each in widths)
+        self.upsamplers = nnx.List([Upsample2D(width, style)]) if upsample else None
+
+    def __call__(self, x: Array) -> Array:
+        for resnet in self.resnets:
+            x = resnet(x)
+        return x if self.upsamplers is None else self.upsamplers[0](x)

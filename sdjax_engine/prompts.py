@@ -1,0 +1,147 @@
+"""Prompts to CLIP token ids."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ftfy
+import numpy as np
+import numpy.typing as npt
+import tokenizers
+from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
+
+from sdjax_engine.request import UnreadableCheckpoint
+
+DEFAULT_LENGTH = 77
+START, END = "<|startoftext|>", "<|endoftext|>"
+WORDS = (
+    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d"
+    r"|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+)
+
+
+def clean(text: str) -> str:
+    """Return `text` with broken Unicode, HTML entities and outer blanks put right, as CLIP's code does."""
+    return html.unescape(html.unescape(ftfy.fix_text(text))).strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokenizer:
+    """CLIP's byte-level tokenizer: any text of any language has ids.
+
+    `length` is the fixed number of ids of a prompt, the start and end ids included; `size` is one more than
+    the largest id there is.
+    """
+
+    length: int
+    size: int
+    start_id: int
+    end_id: int
+    pad_id: int
+    bpe: tokenizers.Tokenizer = field(repr=False)
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """Read a tokenizer folder: tokenizer.json, or vocab.json with merges.txt.
+
+        Raises UnreadableCheckpoint when neither is there or a file is broken.
+        """
+        settings = read_settings(folder)
+        start, end = special_token(settings, "bos_token", START), special_token(settings, "eos_token", END)
+        pad = special_token(settings, "pad_token", END)
+        bpe = read_bpe(folder, unknown=special_token(settings, "unk_token", END), special=(start, end, pad))
+        vocabulary = bpe.get_vocab()
+        missing = [token for token in (start, end, pad) if token not in vocabulary]
+        if missing:
+            raise UnreadableCheckpoint(f"The vocabulary in {folder} lacks the token {missing[0]}.")
+        return cls(
+            length=length_of(settings),
+            size=1 + max(vocabulary.values()),
+            start_id=vocabulary[start],
+            end_id=vocabulary[end],
+            pad_id=vocabulary[pad],
+            bpe=bpe,
+        )
+
+    def encode(self, text: str) -> npt.NDArray[np.int32]:
+        """Return the ids of a prompt, `(length,)`; what does not fit is left out (see `cut`)."""
+        ids = self.bpe.encode(clean(text), add_special_tokens=False).ids[: self.length - 2]
+        padded = np.full(self.length, self.pad_id, np.int32)
+        padded[: len(ids) + 2] = [self.start_id, *ids, self.end_id]
+        return padded
+
+    def cut(self, text: str) -> str:
+        """Return the end of `text` that `encode` leaves out, '' if nothing."""
+        cleaned = clean(text)
+        offsets = self.bpe.encode(cleaned, add_special_tokens=False).offsets
+        room = self.length - 2
+        return cleaned[offsets[room][0] :] if len(offsets) > room else ""
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the tokenizer's settings; where there are two files, tokenizer_config.json wins."""
+    settings: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        try:
+            settings |= json.loads((folder / name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, TypeError) as error:
+            raise UnreadableCheckpoint(f"{folder / name} cannot be read: {error}.") from error
+    return settings
+
+
+def special_token(settings: dict[str, Any], role: str, default: str) -> str:
+    """Return the token of this role; older files describe a token by an object instead of its text."""
+    token = settings.get(role) or default
+    return str(token["content"] if isinstance(token, dict) else token)
+
+
+def length_of(settings: dict[str, Any]) -> int:
+    """Return the number of ids of a prompt; files without a limit hold a huge number."""
+    length = settings.get("model_max_length", DEFAULT_LENGTH)
+    return int(length) if isinstance(length, int) and 2 < length <= 1024 else DEFAULT_LENGTH
+
+
+def read_bpe(folder: Path, *, unknown: str, special: tuple[str, ...]) -> tokenizers.Tokenizer:
+    """Return the bare tokenizer, without truncation or padding, from either form of files."""
+    whole, vocabulary, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
+    if not whole.is_file() and not (vocabulary.is_file() and merges.is_file()):
+        raise UnreadableCheckpoint(f"{folder} holds neither tokenizer.json nor vocab.json with merges.txt.")
+    try:
+        if whole.is_file():
+            bpe = tokenizers.Tokenizer.from_file(str(whole))
+        else:
+            bpe = build_bpe(vocabulary, merges, unknown=unknown)
+            bpe.add_special_tokens([AddedToken(token, special=True) for token in dict.fromkeys(special)])
+    except Exception as error:
+        raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {error}.") from error
+    bpe.no_truncation()
+    bpe.no_padding()
+    return bpe
+
+
+def build_bpe(vocabulary: Path, merges: Path, *, unknown: str) -> tokenizers.Tokenizer:
+    """Return CLIP's tokenizer over these files: lower case, one space between words, byte-level pairs."""
+    pairs = models.BPE.from_file(
+        str(vocabulary),
+        str(merges),
+        unk_token=unknown,
+        continuing_subword_prefix="",
+        end_of_word_suffix="</w>",
+    )
+    bpe = tokenizers.Tokenizer(pairs)
+    bpe.normalizer = normalizers.Sequence(
+        [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
+    )
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(WORDS), behavior="removed", invert=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
+    return bpe

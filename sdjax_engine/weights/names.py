@@ -1,0 +1,65 @@
+"""The reference's tensor names and layouts, and ours.
+
+Our parameters stand where the reference's do; only three things differ. A weight is called `kernel` (of
+linear maps and convolutions), `scale` (of norms) or `embedding` here. Kernels are (in, out) and (height, width,
+in, out) here, (out, in) and (out, in, height, width) there. And a 1×1 convolution is a linear map here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+WEIGHT_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
+OLD_VAE_ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
+OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
+
+
+def reference_name(path: Sequence[str | int]) -> str:
+    """Return what the reference calls our parameter at `path`."""
+    *modules, leaf = path
+    return ".".join([*map(str, modules), WEIGHT_LEAVES.get(str(leaf), str(leaf))])
+
+
+def current_name(component: str, name: str) -> str | None:
+    """Return today's name of the tensor called `name` in a file, None for a table that holds no weight."""
+    if component == "text_encoder":
+        name = name.removeprefix("text_model.")
+        return None if name == "embeddings.position_ids" else name
+    if component == "vae":
+        return OLD_VAE_NAME.sub(lambda match: f"{match[1]}.{OLD_VAE_ATTENTION[match[2]]}.", name)
+    return name
+
+
+def fits(shape: Sequence[int], ours: Sequence[int], leaf: str) -> bool:
+    """Whether a tensor of `shape` in a file is, in our layout, of the shape `ours`."""
+    return tuple(squeezed(shape, reference_shape(ours, leaf))) == tuple(reference_shape(ours, leaf))
+
+
+def reference_shape(ours: Sequence[int], leaf: str) -> tuple[int, ...]:
+    """Return the shape in the reference's layout of a parameter of the shape `ours`."""
+    if leaf != "kernel":
+        return tuple(ours)
+    *window, width_in, width_out = ours
+    return (width_out, width_in, *window)
+
+
+def squeezed(shape: Sequence[int], like: Sequence[int]) -> tuple[int, ...]:
+    """Return `shape` without the 1×1 window of a convolution where `like` is a linear map's."""
+    surplus = len(shape) - len(like)
+    if len(like) == 2 and surplus > 0 and all(size == 1 for size in shape[2:]):
+        return tuple(shape[:2])
+    return tuple(shape)
+
+
+def arrange(tensor: npt.NDArray[Any], ours: Sequence[int], leaf: str) -> npt.NDArray[Any]:
+    """Return a file's tensor in our layout."""
+    if leaf != "kernel":
+        return tensor
+    tensor = tensor.reshape(reference_shape(ours, leaf))
+    window = range(2, tensor.ndim)
+    return np.transpose(tensor, (*window, 1, 0))
