@@ -17,7 +17,8 @@ from bot.delivery.render import render
 from bot.delivery.sender import Sender, Sent
 from bot.delivery.turns import Turns
 from bot.errors import DeliveryRefused, StoreUnavailable
-from bot.store import Delivery, Store
+from bot.jobs import Delivery
+from bot.store.store import Store
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
@@ -109,6 +110,8 @@ class Outbox:
 
     async def _send(self, delivery: Delivery) -> Sent:
         job = delivery.job
+        if job.deleted_at is not None:
+            raise DeliveryRefused("deleted")
         return await self._sender.deliver(delivery, render(job, None, Texts.for_locale(job.origin.locale)))
 
     async def _postpone(self, delivery: Delivery) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,17 +24,17 @@ class PictureFile:
     suffix: str
 
 
-def combine(files: Sequence[bytes], request: Request, job_id: str) -> bytes:
+def combine(files: Sequence[bytes], request: Request, extra: Mapping[str, str]) -> bytes:
     """One PNG of finished pictures: the file itself when it is one, otherwise their grid at full size.
 
-    The grid carries the recipe of its first picture and says how many it shows. Takes long: call it
-    in a thread.
+    The grid carries the recipe of its first picture, `extra`, and how many pictures it shows. Takes
+    long: call it in a thread.
     """
     if len(files) == 1:
         return files[0]
     pictures = [PIL.Image.open(io.BytesIO(data)).convert("RGB") for data in files]
     grid = make_grid(pictures, *grid_shape(len(pictures)))
-    return encode_png(np.asarray(grid), request, extra={"job": job_id, "pictures": str(len(files))})
+    return encode_png(np.asarray(grid), request, extra={**extra, "pictures": str(len(files))})
 
 
 def fit(png: bytes, limit: int) -> PictureFile:

@@ -16,7 +16,7 @@ from bot.delivery.sender import Sender
 from bot.delivery.turns import Turns
 from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
 from bot.jobs import Job, State
-from bot.store import Store
+from bot.store.store import Store
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)

@@ -143,7 +143,7 @@ def _heading(recipe: Recipe) -> str:
 
 
 def _waiting(position: Position | None, texts: Texts) -> str:
-    if position is None:
+    if position is None or position.place < 1:
         return texts.gettext("Queued.")
     place = texts.ordinal(position.place)
     if position.seconds is None:

@@ -20,9 +20,8 @@ from bot.delivery.layout import layout
 from bot.delivery.pictures import PictureFile, combine, fit
 from bot.delivery.refusals import TRANSIENT, DeliveryDelayed, Refusal, understand
 from bot.delivery.render import MessageContent, with_notice, without_picture
-from bot.errors import DeliveryRefused
-from bot.jobs import Job, State
-from bot.store import Delivery
+from bot.errors import DeliveryRefused, MissingArtifact, StoreUnavailable
+from bot.jobs import Delivery, Job, State
 from bot.texts import Texts
 
 TOKEN_MARGIN = 60.0  # seconds before its end from which a token is not trusted any more
@@ -93,11 +92,11 @@ class Sender:
             return content, None
         try:
             files = [await self._artifacts.get(name) for name in content.picture.artifacts]
-        except FileNotFoundError:
+        except MissingArtifact:
             return without_picture(content, Texts.for_locale(job.origin.locale)), None
-        except OSError as error:
-            raise DeliveryDelayed(f"the picture's file cannot be read: {error}") from error
-        return content, await asyncio.to_thread(combine, files, job.recipe.request(0), job.id)
+        except StoreUnavailable as error:
+            raise DeliveryDelayed(str(error)) from error
+        return content, await asyncio.to_thread(combine, files, job.recipe.request(0), {"job": job.id})
 
     async def _deliver(self, delivery: Delivery, content: MessageContent, file: PictureFile | None) -> Sent:
         job = delivery.job
@@ -159,7 +158,7 @@ class Sender:
     async def _send_directly(
         self, delivery: Delivery, content: MessageContent, file: PictureFile | None, refusal: Refusal
     ) -> Sent:
-        """The result as a direct message, where the place it was asked for is closed; not for a cancelled job."""
+        """The result as a direct message, when its own place is closed; nothing for a cancelled job."""
         job = delivery.job
         if job.state is State.CANCELLED:
             raise _Refused(refusal)

@@ -13,11 +13,11 @@ from typing import Any, Literal
 from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
 from bot.jobs import Claim
-from bot.store import Store
+from bot.store.store import Store
 from bot.worker.failures import failure_of
-from sdjax_engine.engine import Engine
+from sdjax_engine.engine import Engine, lanes
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import EngineClosed, Image, Lane, Progress
+from sdjax_engine.request import EngineClosed, Image, Progress
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +55,8 @@ class Worker:
         self._artifacts = artifacts
         self._name = name
         self._lease_seconds = lease_seconds
-        self._lanes = lanes_of(engine)
-        self._room = BATCHES_AHEAD * max(engine.capacity(lane) for lane in self._lanes)
+        self._lanes = [lane for offer in engine.offers for lane in lanes(offer)]
+        self._seats = max(engine.capacity(lane) for lane in self._lanes)
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
         self._draining = asyncio.Event()
         self._engine_closed = False
@@ -64,8 +64,10 @@ class Worker:
     async def run(self) -> None:
         """Work until `drain`; cancelling it gives everything back at once.
 
+        `name` must be no other living worker's: what it held in an earlier life is taken back first.
         Raises `EngineClosed` when the engine stopped by itself.
         """
+        await self._store.recover(self._name)
         heart = asyncio.create_task(self._beat(), name="worker heartbeat")
         draining = asyncio.create_task(self._draining.wait(), name="worker drain")
         try:
@@ -86,7 +88,7 @@ class Worker:
 
     async def _feed(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Claim what there is room for, or wait until there is room or work."""
-        free = self._room - len(self._paintings)
+        free = BATCHES_AHEAD * self._seats - len(self._paintings)
         if free <= 0:
             await asyncio.wait([*self._paintings, draining], return_when=asyncio.FIRST_COMPLETED)
             return
@@ -179,6 +181,7 @@ class Worker:
         while True:
             try:
                 if beats % round(EXPIRY_SECONDS / HEARTBEAT_SECONDS) == 0:
+                    await self._store.announce(self._name, seats=self._seats, ttl=self._lease_seconds)
                     await self._store.expire()
                 await self._heartbeat()
             except StoreUnavailable as error:
@@ -196,16 +199,6 @@ class Worker:
             painting.lost = True
             if painting.future is not None:
                 self._engine.cancel(painting.future)
-
-
-def lanes_of(engine: Engine) -> tuple[Lane, ...]:
-    """Every lane the engine offers."""
-    return tuple(
-        Lane(model=offer.model, width=width, height=height, guided=guided)
-        for offer in engine.offers
-        for width, height in offer.sizes
-        for guided in (True, False)
-    )
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

@@ -1,0 +1,224 @@
+"""The command line. Heavy parts are imported by the command that needs them, so that `--help` is quick.
+
+Exit status: 0 done, 1 failed, 2 a mistake in the command or the configuration. What went wrong is said
+in one sentence on stderr.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from bot.errors import BotError, ConfigurationError
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, EngineError, InvalidRequest, Sampler
+
+FAILED, MISTAKE = 1, 2
+MAX_VARIANTS = 9
+
+
+class Size(click.ParamType[tuple[int, int]]):
+    """A size such as 512x384: width and height in pixels, multiples of 8."""
+
+    name = "WxH"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """The (width, height)."""
+        if isinstance(value, tuple):
+            return int(value[0]), int(value[1])
+        width, _, height = str(value).lower().partition("x")
+        if not (width.isascii() and width.isdigit() and height.isascii() and height.isdigit()):
+            self.fail(f"“{value}” is not a size: write width x height, such as 512x512.", param, ctx)
+        size = int(width), int(height)
+        if any(side % 8 or not 64 <= side <= 2048 for side in size):
+            self.fail(f"{value} cannot be painted: each side is a multiple of 8 from 64 to 2048.", param, ctx)
+        return size
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="sdjax-bot", message="sdjax-bot %(version)s")
+def commands() -> None:
+    """A Discord bot that paints what a community types, on a batched Stable Diffusion engine in JAX."""
+
+
+@commands.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Port of the page; 0 for any free one.")
+@click.option("--once", is_flag=True, help="Stop after the first picture.")
+def demo(port: int | None, once: bool) -> None:
+    """Try it all on this machine.
+
+    A Discord of its own, the bot, and a page to use both on; no account and no token are needed.
+    """
+    from bot.app import run_demo
+
+    run_demo(port=port, once=once, report=click.echo)
+
+
+@commands.command()
+@click.option("--config", "path", required=True, type=click.Path(path_type=Path), help="The TOML file.")
+def run(path: Path) -> None:
+    """Run the bot on Discord.
+
+    The token is read from DISCORD_TOKEN, or from the file that the configuration names.
+    """
+    from bot.config import Config
+
+    config = Config.load(path)
+    from bot.app import run_bot
+    from bot.log import set_up
+
+    set_up(level=config.log.level, form=config.log.format)
+    run_bot(config)
+
+
+@commands.command("check-config")
+@click.option("--config", "path", required=True, type=click.Path(path_type=Path), help="The TOML file.")
+def check_config(path: Path) -> None:
+    """Name what is wrong in a configuration."""
+    from bot.config import Config
+
+    config = Config.load(path)
+    models = ", ".join(model.name for model in config.models)
+    click.echo(f"{path} is in order; it offers {models}.")
+
+
+@commands.command()
+def devices() -> None:
+    """Show the devices that would paint."""
+    from sdjax_engine.devices import report, setup_cpu
+
+    setup_cpu(0)
+    for line in report():
+        click.echo(line)
+
+
+@commands.command()
+@click.argument("prompt")
+@click.option("--negative", default="", help="What the picture should not show.")
+@click.option(
+    "--seed", type=click.IntRange(0, MAX_SEED), help="Decides the picture; a random one if left out."
+)
+@click.option("--variants", type=click.IntRange(1, MAX_VARIANTS), default=1, help="Pictures in a grid.")
+@click.option("--steps", type=click.IntRange(1, MAX_STEPS), help="Denoising steps.")
+@click.option(
+    "--guidance", type=click.FloatRange(0, MAX_GUIDANCE_SCALE), help="How closely to follow the prompt."
+)
+@click.option("--sampler", type=click.Choice([sampler.value for sampler in Sampler], case_sensitive=False))
+@click.option("--size", type=Size(), help="Width and height in pixels, such as 512x512.")
+@click.option("--model", "source", default="demo", help="A checkpoint's folder, or its id on the hub.")
+@click.option("--revision", help="The hub checkpoint's revision.")
+@click.option("--variant", help="The checkpoint's variant of weights, such as fp16.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The PNG file to write."
+)
+@click.option("--json", "as_json", is_flag=True, help="Say files, seeds, recipe and timings as JSON.")
+def imagine(
+    *,
+    prompt: str,
+    negative: str,
+    seed: int | None,
+    variants: int,
+    steps: int | None,
+    guidance: float | None,
+    sampler: str | None,
+    size: tuple[int, int] | None,
+    source: str,
+    revision: str | None,
+    variant: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Paint PROMPT into a file.
+
+    Without Discord; several variants become one grid.
+    """
+    if not prompt.strip():
+        raise InvalidRequest("empty_prompt")
+    if output is not None and output.suffix.lower() != ".png":
+        raise click.BadParameter(f"{output} must end in .png: the recipe is kept in the file.")
+    from bot import oneshot
+
+    painted = oneshot.imagine(
+        oneshot.Wish(
+            prompt=prompt,
+            negative_prompt=negative,
+            seed=seed,
+            variants=variants,
+            num_inference_steps=steps,
+            guidance_scale=guidance,
+            sampler=sampler,
+            size=size,
+            source=source,
+            revision=revision,
+            variant=variant,
+        ),
+        output=output,
+        cache_dir=cache_folder(),
+        report=_to_terminal,
+    )
+    click.echo(painted.as_json() if as_json else painted.file)
+
+
+def cache_folder() -> Path:
+    """Where compiled programs are kept for the next start of a command without a configuration."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "sdjax-bot"
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its status."""
+    with _one_sentence():
+        commands.main(standalone_mode=False)
+    sys.exit(0)
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Turn every expected error into its sentence and status."""
+    try:
+        yield
+    except click.exceptions.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(FAILED)
+    except BrokenPipeError:
+        # Nobody reads on; without this the interpreter would complain about it once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+    except (ConfigurationError, InvalidRequest) as error:
+        _fail(str(error), MISTAKE)
+    except (BotError, EngineError) as error:
+        _fail(str(error), FAILED)
+    except OSError as error:
+        _fail(_of_system(error), FAILED)
+
+
+def _fail(sentence: str, status: int) -> NoReturn:
+    click.echo(f"sdjax-bot: {sentence}", err=True)
+    sys.exit(status)
+
+
+def _of_system(error: OSError) -> str:
+    """An operating system's refusal as a sentence that says what to do."""
+    place = f" {error.filename}" if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return f"The disk is full{place and f', writing{place}'}: free some space and try again."
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"This may not be written or read:{place or ' ' + str(error)}; check its permissions."
+    return f"{(error.strerror or str(error)).rstrip('.')}{place and f':{place}'}."
+
+
+def _to_terminal(line: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(line, err=True)
