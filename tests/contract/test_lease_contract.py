@@ -1,0 +1,313 @@
+"""What claims and leases promise, on every database."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from stores import ORIGIN, RECIPE, TTL, Clock, OpenStore, origin, recipe
+
+from bot.errors import StaleLease
+from bot.jobs import Claim, State
+from bot.store import Store
+
+WIDE = recipe(width=256)
+
+
+async def claim_one(store: Store, worker: str = "worker") -> Claim:
+    (claim,) = await store.claim(worker, limit=1, ttl=TTL)
+    return claim
+
+
+async def test_a_claim_says_what_to_paint(store: Store, clock: Clock) -> None:
+    job = await store.enqueue(recipe(variants=2), ORIGIN)
+    claims = await store.claim("worker", limit=5, ttl=TTL)
+    assert [claim.request for claim in claims] == [job.recipe.request(0), job.recipe.request(1)]
+    assert {(claim.job_id, claim.expires_at) for claim in claims} == {(job.id, clock.now + TTL)}
+    running = await store.job(job.id)
+    assert (running.state, running.started_at) == (State.RUNNING, clock.now)
+
+
+async def test_nothing_waiting_gives_no_claim(store: Store) -> None:
+    assert await store.claim("worker", limit=5, ttl=TTL) == []
+    assert await store.claim("worker", lanes=[], limit=5, ttl=TTL) == []
+
+
+async def test_claims_are_of_one_lane_the_one_whose_turn_it_is(store: Store) -> None:
+    await store.enqueue(RECIPE, origin(1, user_id=1))
+    await store.enqueue(WIDE, origin(2, user_id=2))
+    await store.enqueue(RECIPE, origin(3, user_id=3))
+    first = await store.claim("worker", limit=9, ttl=TTL)
+    assert [claim.request.lane for claim in first] == [RECIPE.lane, RECIPE.lane]
+    second = await store.claim("worker", limit=9, ttl=TTL)
+    assert [claim.request.lane for claim in second] == [WIDE.lane]
+
+
+async def test_a_worker_gets_only_lanes_it_offers(store: Store) -> None:
+    await store.enqueue(RECIPE, origin(1, user_id=1))
+    await store.enqueue(WIDE, origin(2, user_id=2))
+    assert await store.claim("worker", lanes=[replace(WIDE.lane, model="other")], limit=9, ttl=TTL) == []
+    (claim,) = await store.claim("worker", lanes=[WIDE.lane], limit=9, ttl=TTL)
+    assert claim.request.lane == WIDE.lane
+
+
+async def test_a_flooding_user_delays_others_by_their_share_only(store: Store) -> None:
+    for number in range(10):
+        await store.enqueue(recipe(variants=9), origin(number, user_id=1))
+    await store.claim("worker", limit=20, ttl=TTL)
+    await store.enqueue(recipe(variants=4), origin(100, user_id=2))
+    users = [claim.job_id for claim in await store.claim("worker", limit=8, ttl=TTL)]
+    late = (await store.job_by_interaction(100)).id
+    assert users.count(late) == 4
+    assert late in users[:2]
+
+
+async def test_a_user_of_twice_the_weight_gets_twice_as_much(store: Store) -> None:
+    for number in range(4):
+        await store.enqueue(recipe(variants=9), origin(number, user_id=1), weight=1.0)
+        await store.enqueue(recipe(variants=9), origin(10 + number, user_id=2), weight=2.0)
+    claims = await store.claim("worker", limit=30, ttl=TTL)
+    heavy = [claim for claim in claims if (await store.job(claim.job_id)).origin.user_id == 2]
+    assert len(heavy) == 20
+
+
+async def test_an_idle_user_saves_up_nothing(store: Store) -> None:
+    await store.enqueue(RECIPE, origin(1, user_id=2))
+    for number in range(4):
+        await store.enqueue(recipe(variants=9), origin(10 + number, user_id=1))
+    await store.claim("worker", limit=30, ttl=TTL)
+    await store.enqueue(recipe(variants=9), origin(2, user_id=2))
+    late = (await store.job_by_interaction(2)).id
+    claims = await store.claim("worker", limit=6, ttl=TTL)
+    assert [claim.job_id for claim in claims].count(late) == 3
+
+
+async def test_what_was_cancelled_before_it_ran_costs_its_user_nothing(store: Store) -> None:
+    regretted = await store.enqueue(recipe(variants=9), origin(1, user_id=1))
+    await store.cancel(regretted.id, user_id=1)
+    await store.enqueue(recipe(variants=2), origin(2, user_id=2))
+    wanted = await store.enqueue(RECIPE, origin(3, user_id=1))
+    claims = await store.claim("worker", limit=2, ttl=TTL)
+    assert wanted.id in [claim.job_id for claim in claims]
+
+
+async def test_no_image_is_claimed_twice_by_many_at_once(store: Store, open_store: OpenStore) -> None:
+    for number in range(12):
+        await store.enqueue(recipe(variants=5), origin(number, user_id=number % 3))
+    stores = [store, await open_store(), await open_store(), await open_store()]
+
+    async def drain(number: int, one: Store) -> list[Claim]:
+        mine: list[Claim] = []
+        while claims := await one.claim(f"worker-{number}", limit=3, ttl=TTL):
+            mine += claims
+        return mine
+
+    drained = await asyncio.gather(*(drain(number, one) for number, one in enumerate(stores)))
+    image_ids = [claim.image_id for claims in drained for claim in claims]
+    assert len(image_ids) == 60
+    assert len(set(image_ids)) == 60
+
+
+async def test_the_last_images_of_a_job_ending_at_once_end_it_once(
+    store: Store, open_store: OpenStore
+) -> None:
+    job = await store.enqueue(recipe(variants=9), ORIGIN)
+    claims = await store.claim("worker", limit=9, ttl=TTL)
+    other = await open_store()
+    ends = [
+        (store, other)[number % 2].complete(claim, artifact=f"aa/{number}.png", seconds=1.0)
+        for number, claim in enumerate(claims)
+    ]
+    seen = await asyncio.gather(*ends)
+    assert [job.state for job in seen].count(State.DONE) == 1
+    assert (await store.job(job.id)).state is State.DONE
+    assert len(await store.undelivered(limit=10)) == 1
+
+
+async def test_a_heartbeat_keeps_the_lease_and_stores_the_step(store: Store, clock: Clock) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    claim = await claim_one(store)
+    clock.now += TTL - 1
+    assert await store.heartbeat({claim: 6}, ttl=TTL) == set()
+    clock.now += TTL - 1
+    assert await store.expire() == 0
+    (image,) = (await store.job(claim.job_id)).images
+    assert (image.step, image.state) == (6, State.RUNNING)
+
+
+async def test_a_heartbeat_tells_what_is_lost_and_what_was_cancelled(store: Store, clock: Clock) -> None:
+    for number in range(3):
+        await store.enqueue(RECIPE, origin(number, user_id=number))
+    kept, cancelled, lost = await store.claim("worker", limit=3, ttl=TTL)
+    await store.cancel(cancelled.job_id, user_id=None)
+    clock.now += TTL - 1
+    await store.heartbeat({kept: 1}, ttl=TTL)
+    clock.now += 1
+    assert await store.expire() == 1
+    await claim_one(store, "another")
+    assert await store.heartbeat({kept: 2, cancelled: 2, lost: 2}, ttl=TTL) == {
+        cancelled.image_id,
+        lost.image_id,
+    }
+
+
+async def test_a_completed_job_is_done_and_its_result_due(store: Store, clock: Clock) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    claim = await claim_one(store)
+    clock.now += 3
+    job = await store.complete(claim, artifact="aa/aa.png", seconds=2.5)
+    assert (job.state, job.finished_at) == (State.DONE, clock.now)
+    assert [(image.artifact, image.step) for image in job.images] == [("aa/aa.png", 10)]
+    assert [delivery.job for delivery in await store.undelivered(limit=10)] == [job]
+    assert await store.active_jobs() == []
+
+
+async def test_nothing_is_delivered_before_the_last_image(store: Store) -> None:
+    await store.enqueue(recipe(variants=2), ORIGIN)
+    first, second = await store.claim("worker", limit=2, ttl=TTL)
+    assert (await store.complete(first, artifact="aa/aa.png", seconds=1.0)).state is State.RUNNING
+    assert await store.undelivered(limit=10) == []
+    await store.complete(second, artifact="bb/bb.png", seconds=1.0)
+    assert len(await store.undelivered(limit=10)) == 1
+
+
+async def test_a_job_of_which_an_image_failed_delivers_the_others(store: Store) -> None:
+    await store.enqueue(recipe(variants=2), ORIGIN)
+    bad, good = await store.claim("worker", limit=2, ttl=TTL)
+    await store.fail(bad, failure="nan")
+    job = await store.complete(good, artifact="aa/aa.png", seconds=1.0)
+    assert job.state is State.DONE
+    assert [(image.state, image.artifact, image.failure) for image in job.images] == [
+        (State.FAILED, None, "nan"),
+        (State.DONE, "aa/aa.png", None),
+    ]
+
+
+async def test_a_job_of_which_every_image_failed_is_failed_and_said_so(store: Store) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    job = await store.fail(await claim_one(store), failure="nan")
+    assert job.state is State.FAILED
+    assert [delivery.job for delivery in await store.undelivered(limit=10)] == [job]
+
+
+async def test_a_stale_token_changes_nothing(store: Store, clock: Clock) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    stale = await claim_one(store, "slow")
+    clock.now += TTL
+    await store.expire()
+    fresh = await claim_one(store, "quick")
+    assert fresh.image_id == stale.image_id
+    assert fresh.fencing_token > stale.fencing_token
+    before = await store.job(stale.job_id)
+    for verb in (
+        store.complete(stale, artifact="aa/aa.png", seconds=1.0),
+        store.fail(stale, failure="nan"),
+        store.give_back(stale),
+    ):
+        with pytest.raises(StaleLease):
+            await verb
+    assert await store.heartbeat({stale: 9}, ttl=TTL) == {stale.image_id}
+    assert await store.job(stale.job_id) == before
+    assert await store.run_seconds(RECIPE.lane) is None
+    assert (await store.complete(fresh, artifact="bb/bb.png", seconds=1.0)).state is State.DONE
+
+
+async def test_what_is_final_never_changes(store: Store, clock: Clock) -> None:
+    for number in range(3):
+        await store.enqueue(RECIPE, origin(number, user_id=number))
+    done, failed, cancelled = await store.claim("worker", limit=3, ttl=TTL)
+    await store.complete(done, artifact="aa/aa.png", seconds=1.0)
+    await store.fail(failed, failure="nan")
+    await store.cancel(cancelled.job_id, user_id=None)
+    ended = [await store.job(claim.job_id) for claim in (done, failed, cancelled)]
+    clock.now += 10 * TTL
+    for claim in (done, failed, cancelled):
+        with pytest.raises(StaleLease):
+            await store.complete(claim, artifact="bb/bb.png", seconds=1.0)
+        with pytest.raises(StaleLease):
+            await store.fail(claim, failure="other")
+        with pytest.raises(StaleLease):
+            await store.give_back(claim)
+        await store.cancel(claim.job_id, user_id=None)
+    assert await store.expire() + await store.recover("worker") == 0
+    assert [await store.job(claim.job_id) for claim in (done, failed, cancelled)] == ended
+    assert len(await store.undelivered(limit=10)) == 3
+
+
+async def test_an_image_given_back_keeps_its_place(store: Store) -> None:
+    await store.enqueue(recipe(variants=3), ORIGIN)
+    claim = await claim_one(store)
+    await store.give_back(claim)
+    assert (await store.job(claim.job_id)).state is State.WAITING
+    again = await claim_one(store)
+    assert again.image_id == claim.image_id
+    assert again.fencing_token > claim.fencing_token
+
+
+async def test_an_expired_lease_goes_back_to_its_place(store: Store, clock: Clock) -> None:
+    await store.enqueue(recipe(variants=2), ORIGIN)
+    claim = await claim_one(store)
+    await store.heartbeat({claim: 5}, ttl=TTL)
+    clock.now += TTL
+    assert await store.expire() == 1
+    image = (await store.job(claim.job_id)).images[0]
+    assert (image.state, image.step) == (State.WAITING, 0)
+    assert (await claim_one(store)).image_id == claim.image_id
+
+
+async def test_a_picture_that_took_two_workers_down_is_failed(store: Store, clock: Clock) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    for _ in range(2):
+        await claim_one(store)
+        clock.now += TTL
+        assert await store.expire() == 1
+    assert await store.claim("worker", limit=1, ttl=TTL) == []
+    (delivery,) = await store.undelivered(limit=10)
+    assert delivery.job.state is State.FAILED
+    assert [image.failure for image in delivery.job.images] == ["worker_died"]
+
+
+async def test_giving_back_does_not_count_as_a_death(store: Store) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    for _ in range(4):
+        await store.give_back(await claim_one(store))
+    assert (await store.job_by_interaction(ORIGIN.interaction_id)).state is State.WAITING
+
+
+async def test_a_late_picture_counts_while_nobody_else_has_the_image(store: Store, clock: Clock) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    claim = await claim_one(store)
+    clock.now += 10 * TTL
+    assert (await store.complete(claim, artifact="aa/aa.png", seconds=1.0)).state is State.DONE
+
+
+async def test_a_worker_that_starts_again_takes_back_only_its_own(store: Store) -> None:
+    for number in range(2):
+        await store.enqueue(RECIPE, origin(number, user_id=number))
+    mine, other = await claim_one(store, "mine"), await claim_one(store, "other")
+    assert await store.recover("mine") == 1
+    assert (await store.job(mine.job_id)).state is State.WAITING
+    assert (await store.job(other.job_id)).state is State.RUNNING
+
+
+async def test_run_times_are_a_moving_mean_of_each_lane(store: Store) -> None:
+    await store.enqueue(recipe(variants=9), ORIGIN)
+    assert await store.run_seconds(RECIPE.lane) is None
+    claims = await store.claim("worker", limit=9, ttl=TTL)
+    await store.complete(claims[0], artifact="aa/aa.png", seconds=2.0)
+    assert await store.run_seconds(RECIPE.lane) == pytest.approx(2.0)
+    for claim in claims[1:]:
+        await store.complete(claim, artifact="aa/aa.png", seconds=4.0)
+    assert 3.5 < (await store.run_seconds(RECIPE.lane) or 0.0) < 4.0
+    assert await store.run_seconds(WIDE.lane) is None
+
+
+async def test_an_abandoned_call_leaves_the_store_usable(store: Store) -> None:
+    calls = [asyncio.create_task(store.enqueue(RECIPE, origin(number))) for number in range(6)]
+    for turns, call in enumerate(calls):
+        for _ in range(turns * 4):
+            await asyncio.sleep(0)
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    async with asyncio.timeout(20):
+        job = await store.enqueue(RECIPE, origin(100))
+        assert (await store.job(job.id)).state is State.WAITING
