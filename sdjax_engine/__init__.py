@@ -1,0 +1,70 @@
+"""A batched Stable Diffusion engine in JAX: a picture depends on its request only.
+
+The public names are loaded when they are first used, so that importing `sdjax_engine.request` or
+`sdjax_engine.images` loads no JAX.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
+    from sdjax_engine.engine import Engine
+    from sdjax_engine.request import (
+        EngineClosed,
+        EngineError,
+        Image,
+        InvalidRequest,
+        Lane,
+        Offer,
+        PaintingFailed,
+        Progress,
+        Request,
+        Sampler,
+        UnreadableCheckpoint,
+    )
+
+_HOMES = {
+    "sdjax_engine.config": ("Dtype", "EngineConfig", "ModelSpec"),
+    "sdjax_engine.engine": ("Engine",),
+    "sdjax_engine.request": (
+        "EngineClosed",
+        "EngineError",
+        "Image",
+        "InvalidRequest",
+        "Lane",
+        "Offer",
+        "PaintingFailed",
+        "Progress",
+        "Request",
+        "Sampler",
+        "UnreadableCheckpoint",
+    ),
+}
+
+__all__ = [
+    "Dtype",
+    "Engine",
+    "EngineClosed",
+    "EngineConfig",
+    "EngineError",
+    "Image",
+    "InvalidRequest",
+    "Lane",
+    "ModelSpec",
+    "Offer",
+    "PaintingFailed",
+    "Progress",
+    "Request",
+    "Sampler",
+    "UnreadableCheckpoint",
+]
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,56 @@
+"""What an engine is opened with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from sdjax_engine.request import Offer
+
+
+class Dtype(StrEnum):
+    """The number format of the networks; the denoising arithmetic around them is always float32."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """One model to load: what it offers and where its checkpoint is.
+
+    `source` is a folder in the diffusers layout, a hub id, or "demo" for the bundled checkpoint;
+    `revision` and `variant` choose among a hub repository's states and files.
+    """
+
+    offer: Offer
+    source: str
+    revision: str | None = None
+    variant: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineConfig:
+    """The models of an engine and how it uses the devices.
+
+    A lane has `seats_per_device` seats on every device. `cpu_devices` is how many devices the CPU
+    is split into where there is no accelerator (0: one for each core); it is fixed for the process
+    by the first use of JAX. `cache_dir` keeps compiled programs between starts (None: nothing is kept).
+    """
+
+    models: tuple[ModelSpec, ...]
+    dtype: Dtype = Dtype.FLOAT32
+    seats_per_device: int = 1
+    cpu_devices: int = 0
+    cache_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what can never work with a ValueError that says so."""
+        names = [spec.offer.model for spec in self.models]
+        if not names or len(set(names)) != len(names):
+            raise ValueError(f"an engine needs at least one model, each of its own name, not {names}")
+        if self.seats_per_device < 1:
+            raise ValueError(f"a device needs at least one seat, not {self.seats_per_device}")
+        if self.cpu_devices < 0:
+            raise ValueError(f"the CPU cannot be split into {self.cpu_devices} devices")

@@ -1,0 +1,84 @@
+"""The devices: one mesh over all of them, what lies where on it, and what is said of them at start-up."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import Any
+
+import jax
+import numpy.typing as npt
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+AXIS = "data"
+REPLICATED = PartitionSpec()  # type: ignore[no-untyped-call]
+BY_SEAT = PartitionSpec(AXIS)  # type: ignore[no-untyped-call]
+
+ACCELERATOR_PACKAGES = ("jax_cuda13_plugin", "jax_cuda12_plugin", "jax_rocm7_plugin", "libtpu")
+
+
+def setup_cpu(count: int) -> bool:
+    """Split the CPU into `count` devices, 0 meaning one for each core this process may use.
+
+    Returns False, and changes nothing, where JAX has already been used in this process.
+    """
+    try:
+        jax.config.update("jax_num_cpu_devices", count or usable_cores())  # type: ignore[no-untyped-call]
+    except RuntimeError:  # JAX's own answer once its devices are fixed
+        return False
+    return True
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def open_mesh() -> Mesh:
+    """The mesh over all devices of this process, with the one axis `data`."""
+    devices = jax.local_devices()
+    return jax.make_mesh((len(devices),), (AXIS,), axis_types=(AxisType.Explicit,), devices=devices)
+
+
+def device_count(mesh: Mesh) -> int:
+    """How many devices the mesh has."""
+    return int(mesh.devices.size)
+
+
+def is_cpu(mesh: Mesh) -> bool:
+    """Whether the mesh's devices are slices of the CPU, which share its cores."""
+    return bool(mesh.devices.flat[0].platform == "cpu")
+
+
+def replicate(array: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
+    """Copy `array` to every device."""
+    copies: jax.Array = jax.device_put(array, NamedSharding(mesh, REPLICATED))
+    return copies
+
+
+def shard(rows: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
+    """Spread `rows` over the devices along its first axis, an equal share for each."""
+    spread: jax.Array = jax.device_put(rows, NamedSharding(mesh, BY_SEAT))
+    return spread
+
+
+def report(mesh: Mesh | None = None) -> list[str]:
+    """Lines for the start-up: how many devices of what kind, and if it is the CPU, plainly why."""
+    mesh = mesh or open_mesh()
+    count, first = device_count(mesh), mesh.devices.flat[0]
+    devices = "1 device" if count == 1 else f"{count} devices"
+    lines = [f"{devices}: {first.device_kind} ({first.platform}), JAX {jax.__version__}"]
+    if is_cpu(mesh):
+        lines.append(f"Painting on the CPU, not on an accelerator, because {why_cpu()}.")
+    return lines
+
+
+def why_cpu() -> str:
+    """The reason why JAX uses the CPU, as a clause."""
+    platforms: str | None = getattr(jax.config, "jax_platforms", None)
+    if platforms:
+        return f"JAX was told to use only: {platforms}"
+    installed = [name for name in ACCELERATOR_PACKAGES if importlib.util.find_spec(name)]
+    if not installed:
+        return "JAX is installed without support for one (the extras `cuda` and `tpu` bring it)"
+    return f"{', '.join(installed)} found no device that works"

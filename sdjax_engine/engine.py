@@ -1,0 +1,140 @@
+"""The engine: open it, submit requests, get pictures.
+
+    with Engine.open(config, report=print) as engine:
+        image = engine.submit(request).result()
+
+Everything that touches the devices after `open` happens on one thread, whose loop is in `loop.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from sdjax_engine import devices, programs
+from sdjax_engine.config import EngineConfig
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.loop import Desk, PaintingThread
+from sdjax_engine.programs import Compiler
+from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
+from sdjax_engine.seats import Seats
+from sdjax_engine.weights import load_checkpoint
+
+Report = Callable[[str], None]
+Clock = Callable[[], float]
+
+
+class Engine:
+    """Paints requests on all devices at once; every method may be called from any thread."""
+
+    def __init__(self, models: Mapping[str, LoadedModel], desks: Mapping[Lane, Desk], clock: Clock) -> None:
+        self._models = models
+        self._desks = desks
+        self._thread = PaintingThread(desks, clock=clock)
+        self._thread.start()
+
+    @classmethod
+    def open(cls, config: EngineConfig, *, report: Report, clock: Clock = time.perf_counter) -> Self:
+        """Load every model, compile every lane it offers, and start.
+
+        `report` is told line by line how the start-up goes. Raises UnreadableCheckpoint.
+        """
+        started = clock()
+        devices.setup_cpu(config.cpu_devices)
+        programs.use_cache(config.cache_dir)
+        mesh = devices.open_mesh()
+        for line in devices.report(mesh):
+            report(line)
+        compiler = Compiler(mesh=mesh, report=report, clock=clock)
+        models = _load(config, compiler)
+        desks = {
+            lane: _desk(lane, model, config, compiler)
+            for model in models.values()
+            for lane in lanes(model.offer)
+        }
+        report(f"ready after {clock() - started:.1f} s")
+        return cls(models, desks, clock)
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What each model takes, in the order of the configuration."""
+        return tuple(model.offer for model in self._models.values())
+
+    def capacity(self, lane: Lane) -> int:
+        """How many images of this lane are painted at once; KeyError for a lane that is not offered."""
+        return self._desks[lane].device.seats
+
+    def seconds_per_image(self, lane: Lane) -> float | None:
+        """How long images of this lane took lately from their seat to their pixels; None before the first."""
+        return self._desks[lane].seconds_per_image
+
+    def submit(self, request: Request, *, on_progress: OnProgress | None = None) -> Future[Image]:
+        """Put the request in line.
+
+        The future always ends: with the image, with PaintingFailed, or cancelled. `on_progress` is called
+        on the engine's thread at each run's end: keep it short. Raises InvalidRequest and EngineClosed.
+        """
+        model = self._models.get(request.model)
+        if model is None:
+            raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
+        return self._thread.submit(model.prepare(request), on_progress)
+
+    def cancel(self, future: Future[Image]) -> bool:
+        """Give up an image, waiting or half painted; False when it has already ended."""
+        return future.cancel()
+
+    def close(self, *, drain: bool) -> None:
+        """Take no more requests and return when the thread has ended.
+
+        With `drain`, whoever is in line is painted first; without, every image not yet finished is
+        cancelled, also while another thread waits for a draining close.
+        """
+        self._thread.close(drain=drain)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(drain=error is None)
+
+
+def lanes(offer: Offer) -> tuple[Lane, ...]:
+    """Every lane that requests within this offer can be in, the most likely first."""
+    usual = offer.guidance_scale > 1
+    return tuple(
+        Lane(model=offer.model, height=height, width=width, guided=guided)
+        for guided in (usual, not usual)
+        for width, height in offer.sizes
+    )
+
+
+def _load(config: EngineConfig, compiler: Compiler) -> dict[str, LoadedModel]:
+    models = {}
+    for spec in config.models:
+        compiler.report(f"loading {spec.offer.model} from {spec.source}")
+        checkpoint = load_checkpoint(
+            spec.source,
+            dtype=config.dtype,
+            revision=spec.revision,
+            variant=spec.variant,
+            put=lambda parameter: devices.replicate(parameter, compiler.mesh),
+        )
+        models[spec.offer.model] = LoadedModel(spec.offer, checkpoint, compiler)
+    return models
+
+
+def _desk(lane: Lane, model: LoadedModel, config: EngineConfig, compiler: Compiler) -> Desk:
+    return Desk(
+        device=DeviceLane(lane, model, seats_per_device=config.seats_per_device, compiler=compiler),
+        seats=Seats(
+            devices=devices.device_count(compiler.mesh),
+            seats_per_device=config.seats_per_device,
+            pad_idle_devices=not devices.is_cpu(compiler.mesh),
+        ),
+    )
