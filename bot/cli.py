@@ -75,7 +75,7 @@ def run(path: Path) -> None:
     from bot.app import run_bot
     from bot.log import set_up
 
-    set_up(level=config.log.level, form=config.log.format)
+    set_up(config.log.level, config.log.format)
     run_bot(config)
 
 

@@ -18,6 +18,7 @@ from bot.delivery.sender import Sender, Sent
 from bot.delivery.turns import Turns
 from bot.errors import DeliveryRefused, StoreUnavailable
 from bot.jobs import Delivery
+from bot.log import about
 from bot.store.store import Store
 from bot.texts import Texts
 
@@ -85,25 +86,26 @@ class Outbox:
 
     async def _attempt(self, delivery: Delivery) -> None:
         """Send one result; whatever goes wrong is this delivery's alone."""
-        try:
-            await self._settle(delivery)
-        except StoreUnavailable as error:
-            log.error("job %s: its delivery cannot be recorded: %s", delivery.job.id, error)
-            await asyncio.sleep(POLL_SECONDS)
-        except Exception:
-            log.exception("job %s: its delivery failed unexpectedly", delivery.job.id)
-            await self._postpone(delivery)
+        with about(delivery.job.id):
+            try:
+                await self._settle(delivery)
+            except StoreUnavailable as error:
+                log.error("the delivery cannot be recorded: %s", error)
+                await asyncio.sleep(POLL_SECONDS)
+            except Exception:
+                log.exception("the delivery failed unexpectedly")
+                await self._postpone(delivery)
 
     async def _settle(self, delivery: Delivery) -> None:
         async with self._turns.of(delivery.job.id):
             try:
                 sent = await self._send(delivery)
             except DeliveryRefused as error:
-                log.warning("job %s cannot be delivered: %s", delivery.job.id, error.outcome)
+                log.warning("the result cannot be delivered: %s", error.outcome)
                 await self._store.mark_delivered(delivery.id, outcome=error.outcome, message_id=None)
                 return
             except DeliveryDelayed as error:
-                log.warning("job %s is delivered later: %s", delivery.job.id, error)
+                log.warning("the result is delivered later: %s", error)
                 await self._postpone(delivery)
                 return
             await self._store.mark_delivered(delivery.id, outcome=sent.outcome, message_id=sent.message_id)
@@ -116,7 +118,7 @@ class Outbox:
 
     async def _postpone(self, delivery: Delivery) -> None:
         if delivery.attempts >= MAX_ATTEMPTS:
-            log.error("job %s is given up after %d attempts", delivery.job.id, delivery.attempts)
+            log.error("the delivery is given up after %d attempts", delivery.attempts)
             await self._store.mark_delivered(delivery.id, outcome="gave_up", message_id=None)
             return
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing

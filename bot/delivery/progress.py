@@ -16,6 +16,7 @@ from bot.delivery.sender import Sender
 from bot.delivery.turns import Turns
 from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
 from bot.jobs import Job, State
+from bot.log import about
 from bot.store.store import Store
 from bot.texts import Texts
 
@@ -97,16 +98,17 @@ class Progress:
 
     async def _edit(self, job_id: str) -> None:
         """Edit one message if it would change; only this job suffers from what goes wrong."""
-        try:
-            async with self._turns.of(job_id):
-                await self._edit_in_turn(job_id)
-        except DeliveryRefused as error:
-            log.info("job %s: its message is not followed any more: %s", job_id, error.outcome)
-            self._unreachable.add(job_id)
-        except (DeliveryDelayed, StoreUnavailable, UnknownJob) as error:
-            log.info("job %s: its progress is not shown this time: %s", job_id, error)
-        except Exception:
-            log.exception("job %s: its progress could not be shown", job_id)
+        with about(job_id):
+            try:
+                async with self._turns.of(job_id):
+                    await self._edit_in_turn(job_id)
+            except DeliveryRefused as error:
+                log.info("the message is not followed any more: %s", error.outcome)
+                self._unreachable.add(job_id)
+            except (DeliveryDelayed, StoreUnavailable, UnknownJob) as error:
+                log.info("the progress is not shown this time: %s", error)
+            except Exception:
+                log.exception("the progress could not be shown")
 
     async def _edit_in_turn(self, job_id: str) -> None:
         job = await self._store.job(job_id)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
 from bot.jobs import Claim
+from bot.log import about
 from bot.store.store import Store
 from bot.worker.failures import failure_of
 from sdjax_engine.engine import Engine, lanes
@@ -113,6 +114,10 @@ class Worker:
 
     async def _paint(self, painting: _Painting) -> None:
         """One image from claim to record; whatever goes wrong is this image's alone."""
+        with about(painting.claim.job_id):
+            await self._paint_and_record(painting)
+
+    async def _paint_and_record(self, painting: _Painting) -> None:
         claim = painting.claim
         try:
             image = await self._painted(painting)
@@ -131,7 +136,7 @@ class Worker:
             raise
         except Exception as error:
             failure = failure_of(error)
-            log.exception("job %s: image %d failed (%s)", claim.job_id, claim.image_id, failure)
+            log.exception("image %d failed (%s)", claim.image_id, failure)
             await self._record(lambda: self._store.fail(claim, failure=failure))
 
     async def _painted(self, painting: _Painting) -> Image | None:

@@ -1,0 +1,184 @@
+"""What a job's message says in each state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.delivery.layout import layout
+from bot.delivery.render import MAX_ALT, MAX_TEXT, FAILURES, MessageContent, render, seeds_text, shown
+from bot.jobs import ImageRecord, Job, Origin, Position, Recipe, State, state_of_job
+from bot.texts import LANGUAGES, Texts
+from sdjax_engine.request import Sampler
+
+ENGLISH = Texts.for_locale("en-US")
+RECIPE = Recipe(
+    prompt="a red heart left of a blue star",
+    seed=7,
+    num_inference_steps=20,
+    guidance_scale=5.0,
+    sampler=Sampler.DDIM,
+    width=128,
+    height=128,
+    model="demo",
+)
+ORIGIN = Origin(
+    interaction_id=1,
+    interaction_token="token",
+    token_expires_at=900.0,
+    application_id=2,
+    user_id=3,
+    guild_id=4,
+    channel_id=5,
+    locale="en-US",
+    private=False,
+)
+
+
+def job_of(*states: State, recipe: Recipe = RECIPE, step: int = 0, failure: str = "painting_failed") -> Job:
+    images = tuple(
+        ImageRecord(
+            id=index,
+            job_id="abc",
+            index=index,
+            seed=recipe.seed + index,
+            state=state,
+            step=step if state is State.RUNNING else 0,
+            artifact=f"aa/{index}.png" if state is State.DONE else None,
+            failure=failure if state is State.FAILED else None,
+        )
+        for index, state in enumerate(states)
+    )
+    return Job(
+        id="abc",
+        recipe=replace(recipe, variants=len(images)),
+        origin=ORIGIN,
+        state=state_of_job([image.state for image in images]),
+        created_at=0.0,
+        started_at=None,
+        finished_at=None,
+        message_id=None,
+        images=images,
+    )
+
+
+def labels(content: MessageContent) -> list[str]:
+    return [button.custom_id for button in content.buttons]
+
+
+def test_a_waiting_job_says_its_place_and_an_honest_time() -> None:
+    content = render(job_of(State.WAITING), Position(place=3, ahead=2, seconds=12.2), ENGLISH)
+    assert content.status == "Queued, 3rd, about 12 s."
+    assert labels(content) == ["cancel:abc"]
+    assert content.picture is None
+
+
+def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
+    assert render(job_of(State.WAITING), Position(place=1, ahead=0, seconds=None), ENGLISH).status == "Queued, 1st."
+    assert render(job_of(State.WAITING), None, ENGLISH).status == "Queued."
+
+
+def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> None:
+    one = render(job_of(State.RUNNING, step=7), None, ENGLISH)
+    assert one.status == "Painting: step 7 of 20."
+    some = render(job_of(State.DONE, State.RUNNING, State.RUNNING, State.WAITING, step=8), None, ENGLISH)
+    assert some.status == "Painting: step 8 of 20, 1 of 4 pictures done."
+    assert labels(some) == ["cancel:abc"]
+
+
+def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its_job() -> None:
+    content = render(job_of(State.DONE, recipe=replace(RECIPE, negative_prompt="a *moon*")), None, ENGLISH)
+    assert content.status == ""
+    assert content.footer == (
+        "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo\n-# without: a \\*moon\\*"
+    )
+    assert content.picture is not None
+    assert (content.picture.stem, content.picture.artifacts) == ("abc", ("aa/0.png",))
+    assert content.picture.alt == RECIPE.prompt
+    assert labels(content) == ["again:abc", "delete:abc"]
+
+
+def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
+    content = render(job_of(*[State.DONE] * 4), None, ENGLISH)
+    assert content.picture is not None
+    assert content.picture.stem == "abc-grid"
+    assert content.picture.artifacts == ("aa/0.png", "aa/1.png", "aa/2.png", "aa/3.png")
+    assert content.picture.alt == "4 pictures: a red heart left of a blue star"
+    assert "seeds 7–10" in content.footer
+
+
+def test_a_partly_failed_job_shows_what_there_is_and_says_what_failed() -> None:
+    content = render(job_of(State.DONE, State.FAILED, State.DONE, failure="disk_full"), None, ENGLISH)
+    assert content.picture is not None
+    assert content.picture.artifacts == ("aa/0.png", "aa/2.png")
+    assert content.status == f"1 of 3 pictures failed. {FAILURES['disk_full']}"
+    assert "seeds 7, 9" in content.footer
+
+
+@pytest.mark.parametrize("failure", [*FAILURES, "a name from a later version"])
+def test_a_failed_job_says_what_to_do(failure: str) -> None:
+    content = render(job_of(State.FAILED, failure=failure), None, ENGLISH)
+    assert content.status == FAILURES.get(failure, FAILURES["painting_failed"])
+    assert content.picture is None
+    assert labels(content) == ["again:abc", "delete:abc"]
+
+
+def test_a_cancelled_job_says_so() -> None:
+    assert render(job_of(State.CANCELLED), None, ENGLISH).status.startswith("Cancelled.")
+    partly = render(job_of(State.DONE, State.CANCELLED), None, ENGLISH)
+    assert partly.picture is not None
+    assert partly.status == "1 of 2 pictures were cancelled."
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["@everyone **look**", "<@123> <#5> <t:0>", "# big\n> quote", "[click](https://example.org)", "`code` ||spoiler||"],
+)
+def test_a_prompt_means_nothing_to_discord(prompt: str) -> None:
+    heading = render(job_of(State.WAITING, recipe=replace(RECIPE, prompt=prompt)), None, ENGLISH).heading
+    assert "\n" not in heading
+    assert "@everyone" not in heading
+    inside = heading.removeprefix("**").removesuffix("**")
+    unescaped = [
+        inside[at] for at in range(len(inside)) if inside[at] in "*`|<[" and (at == 0 or inside[at - 1] != "\\")
+    ]
+    assert unescaped == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("letter", ["a", "*", "한", "ب"])
+def test_no_message_outgrows_what_discord_takes(language: str, letter: str) -> None:
+    recipe = replace(RECIPE, prompt=letter * 2000, negative_prompt=letter * 2000, model="m" * 60)
+    images = [State.DONE] * 4 + [State.FAILED] * 4 + [State.CANCELLED]
+    content = render(job_of(*images, recipe=recipe), None, Texts.for_locale(language))
+    assert len(content.text) <= MAX_TEXT
+    assert content.picture is not None
+    assert len(content.picture.alt) <= MAX_ALT
+    view = layout(content, file_name="abc-grid.png")
+    assert view.content_length() <= MAX_TEXT
+    assert view.total_children_count <= 40
+
+
+@pytest.mark.parametrize(
+    ("seeds", "text"), [([7], "7"), ([7, 8], "7, 8"), ([7, 8, 9], "7–9"), ([2**32 - 1, 0, 1], f"{2**32 - 1}, 0, 1")]
+)
+def test_seeds_read_as_a_range_only_where_they_follow_each_other(seeds: list[int], text: str) -> None:
+    assert seeds_text(seeds) == text
+
+
+def test_words_are_shortened_before_they_are_escaped() -> None:
+    assert shown("a  b\n c", 10) == "a b c"
+    assert shown("*" * 10, 5) == "\\*" * 4 + "…"
+
+
+def test_the_picture_is_an_attachment_of_the_message_with_its_alt_text() -> None:
+    container = layout(render(job_of(State.DONE), None, ENGLISH), file_name="abc.webp").to_components()[0]
+    gallery = next(part for part in container["components"] if part["type"] == 12)
+    assert gallery["items"][0]["media"]["url"] == "attachment://abc.webp"
+    assert gallery["items"][0]["description"] == RECIPE.prompt
+
+
+async def test_discord_py_is_not_asked_to_remember_the_view() -> None:
+    view = layout(render(job_of(State.DONE), None, ENGLISH), file_name="abc.png")
+    assert view.is_finished()
