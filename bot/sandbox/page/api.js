@@ -1,0 +1,50 @@
+// The sandbox's endpoints for people, as functions. Every failure is an ApiError whose
+// `sentences` can be shown to the person as they are.
+
+export class ApiError extends Error {
+  constructor(sentences, status) {
+    super(sentences.join(" "));
+    this.sentences = sentences;
+    this.status = status;
+  }
+}
+
+async function answer(path, init) {
+  let response;
+  try {
+    response = await fetch(path, init);
+  } catch {
+    throw new ApiError(["The sandbox does not answer. Is it still running?"], 0);
+  }
+  const body = await response.json().catch(() => null);
+  if (response.ok) return body;
+  const sentences = body?.errors ?? [
+    body?.error ?? body?.message ?? `The sandbox answered ${response.status}.`,
+  ];
+  throw new ApiError(sentences.map(String), response.status);
+}
+
+function get(path, query = {}) {
+  return answer(`${path}?${new URLSearchParams(query)}`);
+}
+
+function post(path, body) {
+  return answer(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+export const fetchState = (member) => get("/sandbox/state", member ? { member } : {});
+export const fetchMessages = (member, channel) => get("/sandbox/messages", { member, channel });
+export const sendCommand = (member, channel, name, options) =>
+  post("/sandbox/command", { member, channel, name, options });
+export const fetchChoices = (member, channel, name, options, focused) =>
+  post("/sandbox/autocomplete", { member, channel, name, options, focused });
+export const press = (member, message, customId, values) =>
+  post("/sandbox/press", { member, message, custom_id: customId, ...(values && { values }) });
+export const submitModal = (member, interaction, values) =>
+  post("/sandbox/modal", { member, interaction, values });
+export const misbehave = (switches) => post("/sandbox/misbehave", switches);
+export const fetchLog = () => get("/sandbox/log");

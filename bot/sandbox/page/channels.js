@@ -1,0 +1,79 @@
+// The list of channels: a column beside the messages, a drawer on a narrow screen.
+
+import { byId, h, icon, iconButton } from "./dom.js";
+
+/** `open(id)` is called when the person picks a channel; Alt+↑ and Alt+↓ walk through them. */
+export function createChannels(model, open) {
+  const nav = byId("channels");
+  const menu = byId("menu");
+  const scrim = byId("scrim");
+  menu.append(icon("menu"));
+
+  function setDrawer(shown) {
+    document.body.classList.toggle("drawer-open", shown);
+    menu.setAttribute("aria-expanded", String(shown));
+    scrim.hidden = !shown;
+    if (shown) nav.querySelector("[aria-current]")?.focus();
+  }
+
+  function pick(id) {
+    const wasDrawer = document.body.classList.contains("drawer-open");
+    setDrawer(false);
+    open(id);
+    if (wasDrawer) menu.focus();
+  }
+
+  function render() {
+    nav.replaceChildren(
+      h(
+        "div",
+        { class: "nav-head" },
+        h("h2", { text: model.guild.name }),
+        iconButton("close", "Close", () => setDrawer(false)),
+      ),
+      h("ul", {}, model.channels.map(row)),
+    );
+    byId("guild").textContent = model.guild.name;
+    const { channel } = model;
+    byId("channel-name").textContent = channel.direct ? channel.name : `# ${channel.name}`;
+    byId("channel-topic").textContent = channel.topic;
+    document.title = `${model.unread.size > 0 ? "• " : ""}${channel.direct ? "" : "#"}${channel.name} · Sandbox`;
+  }
+
+  function row(channel) {
+    const current = channel.id === model.channelId;
+    const unread = model.unread.has(channel.id);
+    return h(
+      "li",
+      {},
+      h(
+        "button",
+        {
+          type: "button",
+          class: unread ? "channel unread" : "channel",
+          "aria-current": current ? "page" : null,
+          on: { click: () => pick(channel.id) },
+        },
+        h("span", { class: "hash", "aria-hidden": "true", text: channel.direct ? "@" : "#" }),
+        h("span", { class: "channel-label", text: channel.name }),
+        channel.nsfw ? h("span", { class: "tag quiet", text: "18+", title: "Adults only" }) : null,
+        unread ? h("span", { class: "visually-hidden", text: "unread" }) : null,
+      ),
+    );
+  }
+
+  menu.addEventListener("click", () => setDrawer(!document.body.classList.contains("drawer-open")));
+  scrim.addEventListener("click", () => setDrawer(false));
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && document.body.classList.contains("drawer-open")) {
+      setDrawer(false);
+      menu.focus();
+    }
+    const step = event.altKey ? { ArrowUp: -1, ArrowDown: 1 }[event.key] : null;
+    if (!step) return;
+    event.preventDefault();
+    const at = model.channels.findIndex((channel) => channel.id === model.channelId);
+    pick(model.channels[(at + step + model.channels.length) % model.channels.length].id);
+  });
+  for (const topic of ["state", "channel", "unread"]) model.on(topic, render);
+}

@@ -1,0 +1,80 @@
+// The values offered for the option the caret is in: listed at once where the page knows them,
+// asked of the bot, a moment after the last key, where the option has autocomplete.
+
+import { fetchChoices } from "./api.js";
+import { readChoice } from "./commands.js";
+import { listableChoices } from "./option_values.js";
+
+const PAUSE = 180; // milliseconds without a key before the bot is asked
+
+/** `onChange` is called when choices that were asked for have come. */
+export function createChoices(model, onChange) {
+  let asked = null; // what the last question was about
+  let answer = [];
+  let loading = false;
+  let timer = null;
+  let known = new Map(); // choices the bot has offered, by option, so that their names can be read back
+  let owner = null;
+
+  async function ask(key, command, option, options) {
+    let choices = [];
+    try {
+      const body = await fetchChoices(model.me.id, model.channelId, command.name, options, option.name);
+      choices = body.choices.map((choice) => readChoice(choice, model.me.locale));
+    } catch {
+      // The person can go on typing the value in full; sending it tells what is wrong.
+    }
+    if (asked !== key) return;
+    answer = choices;
+    loading = false;
+    known.set(option.name, [...(known.get(option.name) ?? []), ...choices].slice(-100));
+    onChange();
+  }
+
+  return {
+    /** Choices the bot has offered for this command, by option. */
+    knownFor(command) {
+      if (owner !== command) known = new Map();
+      owner = command;
+      return known;
+    },
+
+    /** What to offer for `raw` in `option`: {choices, loading}. */
+    offer(command, option, raw, values) {
+      if (!option.autocomplete) {
+        this.forget();
+        return { choices: narrowed(listableChoices(option, model.people), raw), loading: false };
+      }
+      const key = JSON.stringify([command.name, option.name, raw]);
+      if (key !== asked) {
+        asked = key;
+        loading = true;
+        clearTimeout(timer);
+        timer = setTimeout(ask, PAUSE, key, command, option, { ...values, [option.name]: raw });
+      }
+      return { choices: isOne(answer, raw) ? [] : answer, loading };
+    },
+
+    /** Nothing is being asked any more. */
+    forget() {
+      clearTimeout(timer);
+      asked = null;
+      answer = [];
+      loading = false;
+    },
+  };
+}
+
+const isOne = (choices, raw) =>
+  choices.some((choice) => choice.label.toLowerCase() === raw.trim().toLowerCase());
+
+// Once the value is one of the list, the list has done its work.
+function narrowed(choices, raw) {
+  const word = raw.trim().toLowerCase();
+  if (isOne(choices, raw)) return [];
+  const starting = choices.filter((choice) => choice.label.toLowerCase().startsWith(word));
+  return [
+    ...starting,
+    ...choices.filter((choice) => !starting.includes(choice) && choice.label.toLowerCase().includes(word)),
+  ];
+}

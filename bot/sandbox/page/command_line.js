@@ -1,0 +1,153 @@
+// The command box's text as the one source of truth: what it says, where the caret stands in it,
+// and the edits that picking a command, an option or a value makes. Pure: text in, data out.
+//
+//   /imagine a red heart variants: 4
+//   └ command  └ default option    └ named option
+
+import { defaultOption } from "./commands.js";
+import { readValue } from "./option_values.js";
+
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/**
+ * Read the text: {kind: "empty" | "plain" | "naming" | "command"}. "naming" carries `query` and the
+ * `matches`; "command" carries `command`, `segments` and, through `check`, values and problems.
+ */
+export function parseLine(text, commands) {
+  if (text.trim() === "") return { kind: "empty" };
+  if (!text.startsWith("/")) return { kind: "plain" };
+  const found = findCommand(text, commands);
+  if (found) return { kind: "command", ...found, segments: segmentsOf(text, found.nameEnd, found.command) };
+  const query = text.slice(1).trim().toLowerCase();
+  const matches = commands.filter((c) =>
+    [c.label, c.name].some((name) => name.toLowerCase().startsWith(query)),
+  );
+  const exact = matches.find((c) => [c.label, c.name].some((name) => name.toLowerCase() === query)) ?? null;
+  return { kind: "naming", query, matches, exact };
+}
+
+// The longest command whose name the text starts with, followed by a space.
+function findCommand(text, commands) {
+  const candidates = commands
+    .flatMap((command) => [command.label, command.name].map((name) => ({ command, name })))
+    .sort((a, b) => b.name.length - a.name.length);
+  for (const { command, name } of candidates) {
+    const match = new RegExp(`^/${escaped(name)}(?=\\s)`, "i").exec(text);
+    if (match) return { command, nameEnd: match[0].length };
+  }
+  return null;
+}
+
+// Stretches of the text, each belonging to one option: what stands before the first `name:`
+// belongs to the default option. A value in quotes keeps any `name:` inside it.
+function segmentsOf(text, nameEnd, command) {
+  const names = command.options
+    .flatMap((option) => [option.label, option.name])
+    .sort((a, b) => b.length - a.length);
+  const starts = names.length === 0 ? [] : labelsIn(text, nameEnd, names);
+  const segments = [];
+  const firstStart = starts[0]?.start ?? text.length;
+  const unquote = unquoter(names);
+  if (text.slice(nameEnd, firstStart).trim() !== "" || starts.length === 0) {
+    segments.push(segment(text, defaultOption(command), nameEnd, nameEnd + 1, firstStart, unquote));
+  }
+  starts.forEach(({ start, valueStart, name }, i) => {
+    const option = command.options.find((o) =>
+      [o.label, o.name].some((n) => n.toLowerCase() === name.toLowerCase()),
+    );
+    const end = starts[i + 1]?.start ?? text.length;
+    segments.push({ ...segment(text, option, start, valueStart, end, unquote), named: true });
+  });
+  return segments;
+}
+
+function labelsIn(text, from, names) {
+  const label = new RegExp(`(?<=\\s)(${names.map(escaped).join("|")}):`, "giu");
+  const quoted = new RegExp(`\\s*"[^"]*"(?=\\s*$|\\s+(?:${names.map(escaped).join("|")}):)`, "iuy");
+  const found = [];
+  label.lastIndex = quotedEnd(quoted, text, from);
+  for (let match = label.exec(text); match; match = label.exec(text)) {
+    const valueStart = match.index + match[0].length;
+    found.push({ start: match.index, valueStart, name: match[1] });
+    label.lastIndex = quotedEnd(quoted, text, valueStart);
+  }
+  return found;
+}
+
+function quotedEnd(quoted, text, from) {
+  quoted.lastIndex = from;
+  return quoted.exec(text) ? quoted.lastIndex : from;
+}
+
+function segment(text, option, start, valueStart, end, unquote) {
+  return {
+    option,
+    start,
+    end,
+    named: false,
+    valueStart: Math.min(valueStart, end),
+    raw: unquote(text.slice(valueStart, end).trim()),
+  };
+}
+
+// Quotes are taken off only where they were needed: a quoted prompt keeps its own.
+function unquoter(names) {
+  if (names.length === 0) return (raw) => raw;
+  const needed = new RegExp(`^"[^"]*(?:${names.map(escaped).join("|")}):[^"]*"$`, "iu");
+  return (raw) => (needed.test(raw) ? raw.slice(1, -1) : raw);
+}
+
+/** Values by option name, and the problems that must be put right before sending. */
+export function check(line, people, known = new Map()) {
+  const values = {};
+  const problems = [];
+  const given = new Set();
+  for (const { option, raw, named } of line.segments) {
+    if (option === null) {
+      if (raw !== "") problems.push({ option: null, sentence: `/${line.command.label} takes no options.` });
+      continue;
+    }
+    if (raw === "") {
+      if (named && !option.required) {
+        problems.push({ option, sentence: `${option.label} is empty: give it a value or take it out.` });
+      }
+      continue;
+    }
+    if (given.has(option.name)) problems.push({ option, sentence: `${option.label} is given twice.` });
+    given.add(option.name);
+    const { value, problem } = readValue(option, raw, people, known.get(option.name));
+    if (problem) problems.push({ option, sentence: `${option.label} ${problem}` });
+    else values[option.name] = value;
+  }
+  for (const option of line.command.options) {
+    if (option.required && !given.has(option.name)) {
+      problems.push({ option, missing: true, sentence: `${option.label} is needed: ${option.description}` });
+    }
+  }
+  return { values, problems };
+}
+
+/** The segment the caret stands in, or null while it is in the command's name. */
+export function segmentAt(line, caret) {
+  return line.segments.find((s) => caret >= s.valueStart && caret <= s.end) ?? null;
+}
+
+/** The text and caret after asking for `option`: to its value where it is given, else added at the end. */
+export function withOption(text, line, option) {
+  const there = line.segments.find((s) => s.option === option && (s.named || s.raw !== ""));
+  if (there) return { text, caret: endOfValue(text, there) };
+  const added = `${text.trimEnd()} ${option.label}: `;
+  return { text: added, caret: added.length };
+}
+
+/** The text and caret after `value` takes the place of what the caret's segment says. */
+export function withValue(text, target, value) {
+  const before = text.slice(0, target.valueStart).trimEnd();
+  const after = text.slice(target.end).trim();
+  const head = `${before} ${value} `;
+  return { text: head + after, caret: head.length };
+}
+
+function endOfValue(text, { valueStart, end }) {
+  return valueStart + text.slice(valueStart, end).trimEnd().length;
+}

@@ -1,0 +1,96 @@
+// The registered slash commands as this page offers them: sub-commands flattened to
+// "settings set", texts in the member's language where the command has them, required
+// options first. Pure: takes Discord's command objects, gives plain data.
+
+export const OptionType = Object.freeze({
+  SUB_COMMAND: 1,
+  SUB_COMMAND_GROUP: 2,
+  STRING: 3,
+  INTEGER: 4,
+  BOOLEAN: 5,
+  USER: 6,
+  CHANNEL: 7,
+  ROLE: 8,
+  MENTIONABLE: 9,
+  NUMBER: 10,
+  ATTACHMENT: 11,
+});
+
+const CHAT_INPUT = 1;
+
+/** Every command a person can type, in the order the bot registered them. */
+export function readCommands(raw, locale) {
+  return raw
+    .filter((command) => (command.type ?? CHAT_INPUT) === CHAT_INPUT)
+    .flatMap((command) => flatten(command, [], [], locale));
+}
+
+function flatten(command, names, labels, locale) {
+  const path = [...names, command.name];
+  const labelPath = [...labels, localised(command, "name", locale)];
+  const options = command.options ?? [];
+  const branches = options.filter(isBranch);
+  if (branches.length > 0) return branches.flatMap((branch) => flatten(branch, path, labelPath, locale));
+  return [
+    {
+      name: path.join(" "),
+      label: labelPath.join(" "),
+      description: localised(command, "description", locale),
+      options: options.map((option) => readOption(option, locale)).sort((a, b) => b.required - a.required),
+    },
+  ];
+}
+
+const isBranch = (option) =>
+  option.type === OptionType.SUB_COMMAND || option.type === OptionType.SUB_COMMAND_GROUP;
+
+function readOption(option, locale) {
+  return {
+    name: option.name,
+    label: localised(option, "name", locale),
+    description: localised(option, "description", locale),
+    type: option.type,
+    required: option.required ?? false,
+    choices: (option.choices ?? []).map((choice) => readChoice(choice, locale)),
+    autocomplete: option.autocomplete ?? false,
+    min: option.min_value ?? null,
+    max: option.max_value ?? null,
+    minLength: option.min_length ?? 0,
+    maxLength: option.max_length ?? 6000,
+  };
+}
+
+/** A choice as Discord gives it, with the name the member reads. */
+export function readChoice(choice, locale) {
+  return { label: localised(choice, "name", locale), name: choice.name, value: choice.value };
+}
+
+// Discord falls back from the exact locale to the default text, never to a sister locale.
+function localised(thing, field, locale) {
+  return thing[`${field}_localizations`]?.[locale] ?? thing[field] ?? "";
+}
+
+/** The command that plain words most likely mean: the first that takes any text it is given. */
+export function commandForWords(commands) {
+  return commands.find((command) => {
+    const option = defaultOption(command);
+    return (
+      option?.required &&
+      option.type === OptionType.STRING &&
+      !option.autocomplete &&
+      option.choices.length === 0
+    );
+  });
+}
+
+/** The option that text without a name belongs to, as when a newcomer types `/imagine a heart`. */
+export function defaultOption(command) {
+  const { options } = command;
+  return (
+    options.find((o) => o.required && o.type === OptionType.STRING) ??
+    options.find((o) => o.required) ??
+    options.find((o) => o.type === OptionType.STRING) ??
+    options[0] ??
+    null
+  );
+}

@@ -1,0 +1,222 @@
+// The command box: keys, picks and sending. Its text is the only state; what it means is read by
+// command_line.js, what opens above it is drawn by assist.js.
+
+import { createAssist } from "./assist.js";
+import { createChoices } from "./choices.js";
+import { check, parseLine, segmentAt, withOption, withValue } from "./command_line.js";
+import { commandForWords } from "./commands.js";
+import { byId, h } from "./dom.js";
+import { paint } from "./mirror.js";
+
+/** `send(command, values)` resolves when the sandbox took it; it rejects with an ApiError. */
+export function createComposer(model, send) {
+  const form = byId("composer");
+  const box = byId("box");
+  const hint = byId("hint");
+  const history = [];
+  let recalled = 0;
+  let active = 0;
+  let moved = false; // the arrow keys chose a row, so Enter takes it
+  let closed = false; // Escape closed the panel until the text changes
+  let rows = []; // what the arrow keys walk through
+
+  const assist = createAssist({ command: pickCommand, option: pickOption, choice: pickChoice });
+  const choices = createChoices(model, refresh);
+
+  const lineNow = () => parseLine(box.value, model.commands);
+
+  function refresh() {
+    const line = lineNow();
+    const checked =
+      line.kind === "command" ? check(line, model.people, choices.knownFor(line.command)) : null;
+    paint(byId("mirror"), box.value, line, checked?.problems ?? []);
+    rows = [];
+    if (closed || (line.kind !== "naming" && line.kind !== "command")) assist.hide();
+    else if (line.kind === "naming") showCommands(line);
+    else showOptions(line, checked);
+  }
+
+  function showCommands(line) {
+    choices.forget();
+    rows = line.matches;
+    active = Math.min(Math.max(active, 0), Math.max(rows.length - 1, 0));
+    assist.showCommands(rows, active);
+  }
+
+  function showOptions(line, { values, problems }) {
+    const segment = segmentAt(line, box.selectionStart);
+    const current = segment?.option ?? null;
+    const offered = current
+      ? choices.offer(line.command, current, segment.raw, values)
+      : { choices: [], loading: false };
+    rows = offered.choices;
+    if (!moved) active = current?.choices.length > 0 && segment.raw !== "" ? 0 : -1;
+    active = Math.min(active, rows.length - 1);
+    const problem = problems.find((one) => one.option === current && !one.missing)?.sentence;
+    const chips = line.command.options.map((option) => chipOf(option, line, problems, current));
+    assist.showOptions({
+      command: line.command,
+      chips,
+      current,
+      problem: rows.length > 0 ? null : problem,
+      choices: rows,
+      active,
+      loading: offered.loading,
+    });
+  }
+
+  function chipOf(option, line, problems, current) {
+    const raw = line.segments.find((one) => one.option === option)?.raw ?? "";
+    const bad = problems.some((one) => one.option === option && !one.missing);
+    const state = [
+      bad ? "bad" : raw ? "filled" : option.required ? "missing" : "",
+      option === current ? "current" : "",
+    ];
+    return { option, raw, state: state.filter(Boolean).join(" ") };
+  }
+
+  function setText(text, caret = text.length) {
+    box.value = text;
+    box.focus();
+    box.setSelectionRange(caret, caret);
+    onText();
+  }
+
+  function onText() {
+    [active, moved, closed] = [0, false, false];
+    hint.hidden = true;
+    refresh();
+  }
+
+  function pickCommand(command) {
+    setText(`/${command.label} `);
+  }
+
+  function pickOption(option) {
+    const { text, caret } = withOption(box.value, lineNow(), option);
+    setText(text, caret);
+  }
+
+  function pickChoice(choice) {
+    const { text, caret } = withValue(box.value, segmentAt(lineNow(), box.selectionStart), choice.label);
+    setText(text, caret);
+  }
+
+  function pickActive() {
+    const row = rows[Math.max(active, 0)];
+    if (lineNow().kind === "naming") pickCommand(row);
+    else pickChoice(row);
+  }
+
+  function say(...children) {
+    hint.replaceChildren(...children);
+    hint.className = "";
+    hint.hidden = false;
+  }
+
+  function object(sentence) {
+    say(sentence);
+    hint.className = "bad";
+  }
+
+  async function submit() {
+    const line = lineNow();
+    if (line.kind === "plain") return suggestCommand();
+    if (line.kind === "naming") return submitName(line);
+    if (line.kind !== "command" || box.readOnly) return;
+    const { values, problems } = check(line, model.people, choices.knownFor(line.command));
+    if (problems.length > 0) return refuse(line, problems);
+    const sent = box.value.trim();
+    box.readOnly = true;
+    try {
+      await send(line.command, values);
+      history.push(sent);
+      recalled = history.length;
+      setText("");
+    } catch (error) {
+      object(error.message);
+    } finally {
+      box.readOnly = false;
+    }
+  }
+
+  function submitName(line) {
+    if (line.exact && !line.exact.options.some((option) => option.required)) {
+      setText(`/${line.exact.label} `);
+      return submit();
+    }
+    if (line.matches.length > 0) return pickActive();
+    return object(`There is no command called ${box.value.trim()}. Type / to see those there are.`);
+  }
+
+  function refuse(line, problems) {
+    const [first] = problems;
+    if (first.option) pickOption(first.option);
+    object(problems.map((one) => one.sentence).join(" "));
+  }
+
+  // Plain words: here people talk to the bot by commands, so offer the one that takes words.
+  function suggestCommand() {
+    const words = box.value.trim();
+    const command = commandForWords(model.commands);
+    const offer = command
+      ? h("button", { type: "button", class: "text-button", text: `Send it as /${command.label}` })
+      : null;
+    offer?.addEventListener("click", () => {
+      setText(`/${command.label} ${words}`);
+      submit();
+    });
+    say("In this sandbox people talk to the bot by commands: type / to see them. ", offer ?? "");
+  }
+
+  function recall(step) {
+    recalled = Math.min(Math.max(recalled + step, 0), history.length);
+    setText(history[recalled] ?? "");
+    closed = true;
+    refresh();
+  }
+
+  function move(step) {
+    moved = true;
+    const start = active < 0 && step < 0 ? 0 : active;
+    active = (start + step + rows.length) % rows.length;
+    refresh();
+  }
+
+  function leave() {
+    if (assist.isOpen) {
+      closed = true;
+      choices.forget();
+      assist.hide();
+    } else if (box.value !== "") setText("");
+    else box.blur();
+    hint.hidden = true;
+  }
+
+  function onKey(event) {
+    if (event.isComposing || event.altKey) return; // the key belongs to the input method (한글, 漢字)
+    const listed = assist.isOpen && rows.length > 0;
+    const takes = listed && (moved || (lineNow().kind === "command" && active >= 0));
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (step && listed) move(step);
+    else if (step && (box.value === "" || history.includes(box.value))) recall(step);
+    else if (event.key === "Tab" && !event.shiftKey && listed) pickActive();
+    else if (event.key === "Enter" && !event.shiftKey) takes ? pickActive() : submit();
+    else if (event.key === "Escape") leave();
+    else return;
+    event.preventDefault();
+  }
+
+  box.addEventListener("keydown", onKey);
+  box.addEventListener("input", onText);
+  box.addEventListener("click", refresh);
+  box.addEventListener("keyup", (event) => {
+    if (["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) refresh();
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+
+  return { setText, refresh };
+}

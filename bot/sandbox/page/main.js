@@ -1,0 +1,163 @@
+// Puts the page together: loads the state of whoever acts, listens to their events, and hands what
+// the person does to the sandbox. The address's fragment (#ravi/art) says who acts and where, so
+// that two tabs can be two members.
+
+import * as api from "./api.js";
+import { createChannels } from "./channels.js";
+import { createComposer } from "./composer.js";
+import { byId, icon } from "./dom.js";
+import { listen } from "./events.js";
+import { openModal } from "./modal.js";
+import { Model } from "./model.js";
+import { createOperator } from "./operator.js";
+import { createPeople } from "./people.js";
+import { createTimeline } from "./timeline.js";
+import { createWelcome } from "./welcome.js";
+
+const NO_ANSWER = "The application did not respond";
+const BUSY_FOR = 3000; // milliseconds Discord gives a bot to answer a press
+
+const model = new Model();
+const presses = new Map(); // messages by the interaction that a press on them made
+let stopListening = () => {};
+let visit = 0; // counts arrivals, so that answers to a former member's questions are let go
+
+const timeline = createTimeline(model, {
+  press,
+  dismiss: (message) => model.dismiss(message.id),
+  forget: (id) => model.settle(id),
+});
+const composer = createComposer(model, sendCommand);
+createPeople(model, act);
+createChannels(model, open);
+createWelcome(model, (text) => composer.setText(text));
+createOperator();
+byId("send").append(icon("send"));
+
+async function act(memberId) {
+  visit += 1;
+  stopListening();
+  model.leave();
+  await load(memberId);
+  stopListening = listen(model.me.id, {
+    onEvent,
+    onUp: (again) => {
+      say(null);
+      if (again) load(model.me.id).catch((error) => say(error.message));
+    },
+    onDown: () => say("The line to the sandbox is down. Trying again …"),
+  });
+  focusBox();
+}
+
+async function load(memberId) {
+  const here = visit;
+  const state = await api.fetchState(memberId);
+  if (here !== visit) return;
+  model.applyState(state);
+  composer.refresh();
+  await open(model.channelId, { focus: false });
+}
+
+async function open(channelId, { focus = true } = {}) {
+  const here = visit;
+  model.aim(channelId);
+  const messages = await api.fetchMessages(model.me.id, channelId);
+  if (here !== visit || model.aimedAt !== channelId) return;
+  model.openChannel(channelId, messages);
+  history.replaceState(null, "", `#${model.me.username}/${encodeURIComponent(model.channel.name)}`);
+  if (focus) focusBox();
+}
+
+async function refreshCommands() {
+  const here = visit;
+  const state = await api.fetchState(model.me.id);
+  if (here !== visit) return;
+  model.applyState(state);
+  composer.refresh();
+}
+
+const HANDLERS = {
+  MESSAGE_CREATE: arrived,
+  MESSAGE_UPDATE: arrived,
+  MESSAGE_DELETE: (data) => model.removeMessage(data.id),
+  COMMANDS_UPDATE: () => refreshCommands().catch((error) => say(error.message)),
+  INTERACTION_FAILED: failed,
+  MODAL: (data) => {
+    const interaction = data.interaction_id ?? data.interaction;
+    settle(interaction);
+    openModal(data, model.names, (values) => api.submitModal(model.me.id, interaction, values));
+  },
+};
+
+function onEvent(type, data) {
+  HANDLERS[type]?.(data);
+}
+
+function arrived(message) {
+  timeline.release(message.id);
+  model.putMessage(message);
+}
+
+function settle(interaction) {
+  model.settle(interaction);
+  if (presses.has(interaction)) timeline.release(presses.get(interaction));
+  presses.delete(interaction);
+}
+
+function failed(data) {
+  const interaction = data.interaction_id ?? data.id;
+  if (model.failWaiting(interaction, NO_ANSWER)) return;
+  const message = presses.get(interaction);
+  if (message === undefined) return;
+  settle(interaction);
+  timeline.complain(message, NO_ANSWER);
+}
+
+async function sendCommand(command, values) {
+  const { me: member, channelId: channel } = model;
+  const { interaction_id: interaction } = await api.sendCommand(member.id, channel, command.name, values);
+  model.wait(interaction, { channel, member, command: command.label });
+  timeline.toBottom();
+}
+
+async function press(message, customId, values, element) {
+  element.classList.add("busy");
+  setTimeout(() => element.classList.remove("busy"), BUSY_FOR);
+  try {
+    const { interaction_id: interaction } = await api.press(model.me.id, message.id, customId, values);
+    presses.set(interaction, message.id);
+  } catch (error) {
+    timeline.release(message.id);
+    timeline.complain(message.id, error.message);
+  }
+}
+
+function say(sentence) {
+  const line = byId("connection");
+  line.hidden = sentence === null;
+  line.textContent = sentence ?? "";
+}
+
+// On a touch screen the focus would open the keyboard over half the page.
+function focusBox() {
+  if (!matchMedia("(pointer: coarse)").matches) byId("box").focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  const writing = event.target.closest("input:not([type=radio]), textarea, select, dialog");
+  if (event.key !== "/" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  composer.setText("/");
+});
+
+async function start() {
+  const [who = "", where = ""] = decodeURIComponent(location.hash.slice(1)).split("/");
+  const first = await api.fetchState();
+  const member =
+    first.members.find(({ user }) => user.username === who) ?? first.members.find(({ user }) => !user.bot);
+  model.aim(first.channels.find((channel) => channel.name === where)?.id ?? null);
+  await act(member.user.id);
+}
+
+start().catch((error) => say(error.message));

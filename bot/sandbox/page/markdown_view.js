@@ -1,0 +1,98 @@
+// Turns the Markdown tree into elements. Text reaches the page as text nodes only, and links
+// only to http and https addresses, opened apart from this page.
+
+import { h } from "./dom.js";
+import { parse } from "./markdown.js";
+
+const TAGS = {
+  strong: "strong",
+  em: "em",
+  underline: "u",
+  strike: "s",
+  quote: "blockquote",
+  list: "ul",
+  item: "li",
+  paragraph: "p",
+  line: "span",
+};
+
+const TIME_STYLES = {
+  t: { timeStyle: "short" },
+  T: { timeStyle: "medium" },
+  d: { dateStyle: "short" },
+  D: { dateStyle: "long" },
+  f: { dateStyle: "long", timeStyle: "short" },
+  F: { dateStyle: "full", timeStyle: "short" },
+};
+
+/** Elements for a message's text; `names` tells how to call users and channels by id. */
+export function renderMarkdown(source, names) {
+  return parse(source).map((node) => view(node, names));
+}
+
+function view(node, names) {
+  const children = () => (node.children ?? []).map((child) => view(child, names));
+  switch (node.type) {
+    case "text":
+      return document.createTextNode(node.text);
+    case "code":
+      return h("code", { text: node.text });
+    case "codeblock":
+      return h("pre", {}, h("code", { text: node.text }));
+    case "heading":
+      return h(`h${node.level + 2}`, { class: `md-h${node.level}` }, children());
+    case "subtext":
+      return h("p", { class: "subtext" }, children());
+    case "line":
+      return h("span", { class: "line" }, children());
+    case "link":
+      return h("a", { href: node.href, target: "_blank", rel: "noopener noreferrer" }, children());
+    case "spoiler":
+      return spoiler(children());
+    case "mention":
+      return h("span", { class: "mention", text: `@${names.user(node.id)}` });
+    case "channel":
+      return h("span", { class: "mention", text: `#${names.channel(node.id)}` });
+    case "command":
+      return h("span", { class: "mention", text: `/${node.text}` });
+    case "time":
+      return time(node);
+    default:
+      return h(TAGS[node.type], {}, children());
+  }
+}
+
+function spoiler(children) {
+  const inside = h("span", { class: "spoiler-text" }, children);
+  const cover = h(
+    "button",
+    { type: "button", class: "spoiler", "aria-expanded": "false", title: "Show the spoiler" },
+    inside,
+  );
+  cover.addEventListener("click", () => {
+    cover.classList.add("shown");
+    cover.setAttribute("aria-expanded", "true");
+  });
+  return cover;
+}
+
+function time({ seconds, style }) {
+  const date = new Date(seconds * 1000);
+  const shown =
+    style === "R"
+      ? relative(seconds - Date.now() / 1000)
+      : new Intl.DateTimeFormat(undefined, TIME_STYLES[style]).format(date);
+  return h("time", { datetime: date.toISOString(), title: date.toLocaleString(), text: shown });
+}
+
+/** "in 12 seconds", "3 minutes ago". */
+export function relative(seconds) {
+  const units = [
+    ["day", 86400],
+    ["hour", 3600],
+    ["minute", 60],
+    ["second", 1],
+  ];
+  const [unit, size] = units.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
+  return new Intl.RelativeTimeFormat(undefined, { numeric: "auto" }).format(Math.round(seconds / size), unit);
+}

@@ -1,0 +1,159 @@
+// One message as an element: who, when, in answer to what, and all that it carries.
+
+import { avatar } from "./avatar.js";
+import { renderComponents } from "./components.js";
+import { h } from "./dom.js";
+import { renderEmbeds } from "./embeds.js";
+import { plainText } from "./markdown.js";
+import { renderMarkdown } from "./markdown_view.js";
+import { renderAttachments } from "./media.js";
+
+const EPHEMERAL = 1 << 6;
+const LOADING = 1 << 7;
+const COMPONENTS_V2 = 1 << 15;
+
+/** `context`: {names, people, press(message, custom_id, values, element), dismiss(message)}. */
+export function renderMessage(message, context) {
+  const { author } = message;
+  const name = author.global_name ?? author.username;
+  const nameId = `author-${message.id}`;
+  const ephemeral = Boolean(message.flags & EPHEMERAL);
+  return h(
+    "article",
+    { class: ephemeral ? "message ephemeral" : "message", "aria-labelledby": nameId },
+    usedLine(message, context.names),
+    avatar(author.id, name, { bot: author.bot }),
+    h(
+      "div",
+      { class: "body" },
+      h(
+        "header",
+        {},
+        h("span", { class: "author", id: nameId, text: name }),
+        author.bot ? h("span", { class: "tag", text: "BOT" }) : null,
+        clock(message.timestamp),
+      ),
+      message.flags & LOADING ? thinking(name) : content(message, context),
+      ephemeral ? ephemeralNote(message, context) : null,
+    ),
+  );
+}
+
+function content(message, context) {
+  const v2 = Boolean(message.flags & COMPONENTS_V2);
+  const inner = {
+    message,
+    names: context.names,
+    people: context.people,
+    press: (customId, values, element) => context.press(message, customId, values, element),
+  };
+  return [
+    v2 || !message.content
+      ? null
+      : h("div", { class: "text" }, renderMarkdown(message.content, context.names)),
+    v2 ? null : renderAttachments(message),
+    v2 ? null : renderEmbeds(message, context.names),
+    renderComponents(message.components, inner),
+  ];
+}
+
+const DEEDS = { 3: " pressed a button", 5: " filled in a form" }; // by the interaction's type
+
+// "Ravi used /imagine": which command or press brought this message about.
+function usedLine(message, names) {
+  const interaction = message.interaction_metadata ?? message.interaction;
+  const command = message.interaction?.name;
+  const deed = command
+    ? [" used ", h("span", { class: "mention", text: `/${command}` })]
+    : DEEDS[interaction?.type];
+  if (!deed) return null;
+  const { id } = interaction.user;
+  const who = names.user(id);
+  const words = h("span", {}, h("b", { text: who }), deed);
+  return h("p", { class: "used" }, avatar(id, who, { small: true }), words);
+}
+
+function thinking(name) {
+  return h(
+    "p",
+    { class: "thinking" },
+    h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")),
+    `${name} is thinking …`,
+  );
+}
+
+function ephemeralNote(message, context) {
+  return h(
+    "p",
+    { class: "note" },
+    "Only you can see this · ",
+    h("button", {
+      type: "button",
+      class: "text-button",
+      text: "Dismiss",
+      on: { click: () => context.dismiss(message) },
+    }),
+  );
+}
+
+function clock(timestamp) {
+  const date = new Date(timestamp);
+  const today = date.toDateString() === new Date().toDateString();
+  const shown = date.toLocaleString(
+    undefined,
+    today ? { timeStyle: "short" } : { dateStyle: "short", timeStyle: "short" },
+  );
+  return h("time", { datetime: timestamp, title: date.toLocaleString(), text: shown });
+}
+
+/** A command that was sent and has not been answered, or never will be. */
+export function renderWaiting(what, onDismiss) {
+  return h(
+    "article",
+    { class: what.failed ? "message local failed" : "message local" },
+    h(
+      "p",
+      { class: "used" },
+      avatar(what.member.id, what.member.name, { small: true }),
+      h(
+        "span",
+        {},
+        h("b", { text: what.member.name }),
+        " used ",
+        h("span", { class: "mention", text: `/${what.command}` }),
+      ),
+    ),
+    h(
+      "div",
+      { class: "body" },
+      what.failed
+        ? h(
+            "p",
+            { class: "note bad", role: "alert" },
+            `${what.reason} · `,
+            h("button", { type: "button", class: "text-button", text: "Dismiss", on: { click: onDismiss } }),
+          )
+        : h(
+            "p",
+            { class: "thinking" },
+            h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")),
+            "Sending the command …",
+          ),
+    ),
+  );
+}
+
+/** What a screen reader hears of a message. */
+export function spoken(message) {
+  const name = message.author.global_name ?? message.author.username;
+  const words = [plainText(message.content ?? ""), ...(message.components ?? []).flatMap(wordsOf)]
+    .filter(Boolean)
+    .join(" ");
+  return `${name}: ${words.slice(0, 300)}`;
+}
+
+function wordsOf(component) {
+  const own = component.type === 10 ? [plainText(component.content)] : [];
+  const pictures = (component.items ?? []).map((item) => item.description ?? "picture");
+  return [...own, ...pictures, ...(component.components ?? []).flatMap(wordsOf)];
+}

@@ -1,0 +1,165 @@
+// What the page knows: who acts, the server's members, channels and commands, and the messages
+// by channel. Changes are announced by topic; views subscribe and never change each other.
+
+import { readCommands } from "./commands.js";
+
+export class Model {
+  #listeners = new Map();
+  me = null;
+  guild = { name: "" };
+  members = [];
+  channels = [];
+  commands = [];
+  channelId = null;
+  aimedAt = null; // the channel asked for last, open once its messages are there
+  messages = new Map(); // of the open channel, by id, oldest first
+  waiting = new Map(); // interactions of commands not answered yet, by id
+  unread = new Set(); // ids of channels
+  #place = null; // member and channel whose messages are shown
+  #missed = null; // changes that came while messages were being fetched, to be made once more
+  #dismissed = new Set();
+  #settled = new Set(); // interactions answered before the request that made them returned
+
+  on(topic, listener) {
+    this.#listeners.set(topic, [...(this.#listeners.get(topic) ?? []), listener]);
+  }
+
+  #emit(topic, data) {
+    for (const listener of this.#listeners.get(topic) ?? []) listener(data);
+  }
+
+  /** Take over the server's state as one member sees it. */
+  applyState(raw) {
+    this.guild = raw.guild;
+    this.members = raw.members.map(readMember);
+    this.me = this.members.find((member) => member.id === (raw.me?.user?.id ?? raw.me?.id ?? raw.me));
+    this.channels = raw.channels.map(readChannel);
+    this.commands = readCommands(raw.commands, this.me.locale);
+    const open =
+      this.channels.find((channel) => channel.id === (this.aimedAt ?? this.channelId)) ?? this.channels[0];
+    this.channelId = open.id;
+    this.#emit("state");
+  }
+
+  /** The person wants this channel; its messages are on their way. */
+  aim(id) {
+    this.aimedAt = id;
+    this.#missed = [];
+  }
+
+  get channel() {
+    return this.channels.find((channel) => channel.id === this.channelId);
+  }
+
+  /** Members and channels by the names people write. */
+  get people() {
+    return { members: this.members, channels: this.channels };
+  }
+
+  /** How to call a user or channel that a message mentions. */
+  names = {
+    user: (id) => this.members.find((member) => member.id === id)?.name ?? "someone",
+    channel: (id) => this.channels.find((channel) => channel.id === id)?.name ?? "unknown",
+  };
+
+  openChannel(id, messages) {
+    const place = `${this.me.id}/${id}`;
+    const moved = place !== this.#place;
+    this.#place = place;
+    this.channelId = id;
+    this.unread.delete(id);
+    const shown = messages.filter((message) => !this.#dismissed.has(message.id));
+    this.messages = new Map(shown.map((message) => [message.id, message]));
+    for (const message of messages) this.#settle(interactionOf(message));
+    this.#emit("channel", { moved });
+    const missed = this.#missed;
+    this.#missed = null;
+    for (const change of missed ?? []) change();
+  }
+
+  /** Forget what belongs to the member who acted so far. */
+  leave() {
+    this.messages.clear();
+    this.waiting.clear();
+    this.unread.clear();
+  }
+
+  putMessage(message) {
+    this.#missed?.push(() => this.putMessage(message));
+    this.#settle(interactionOf(message));
+    if (this.#dismissed.has(message.id)) return;
+    if (message.channel_id !== this.channelId) {
+      this.unread.add(message.channel_id);
+      this.#emit("unread");
+      return;
+    }
+    const fresh = !this.messages.has(message.id);
+    this.messages.set(message.id, { ...this.messages.get(message.id), ...message });
+    this.#emit("message", { message: this.messages.get(message.id), fresh });
+  }
+
+  removeMessage(id) {
+    this.#missed?.push(() => this.removeMessage(id));
+    if (this.messages.delete(id)) this.#emit("removed", id);
+  }
+
+  /** Hide an ephemeral message for good, as its only reader asked. */
+  dismiss(id) {
+    this.#dismissed.add(id);
+    this.removeMessage(id);
+  }
+
+  /** A command was sent and nothing came back yet. */
+  wait(interaction, what) {
+    if (this.#settled.delete(interaction)) return;
+    this.waiting.set(interaction, { ...what, failed: false });
+    this.#emit("waiting");
+  }
+
+  failWaiting(interaction, reason) {
+    const what = this.waiting.get(interaction);
+    if (!what) return false;
+    this.waiting.set(interaction, { ...what, failed: true, reason });
+    this.#emit("waiting");
+    return true;
+  }
+
+  /** An interaction was answered, by a message or a form. */
+  settle(interaction) {
+    this.#settle(interaction);
+  }
+
+  #settle(interaction) {
+    if (!interaction) return;
+    if (this.waiting.delete(interaction)) this.#emit("waiting");
+    else this.#settled.add(interaction);
+  }
+}
+
+function readMember(raw) {
+  const user = raw.user ?? raw;
+  return {
+    id: user.id,
+    name: raw.nick ?? user.global_name ?? user.username,
+    username: user.username,
+    bot: user.bot ?? false,
+    locale: raw.locale ?? user.locale ?? "en-US",
+    roles: (raw.roles ?? []).map((role) => role.name ?? role),
+  };
+}
+
+function readChannel(raw) {
+  const direct = raw.type === 1;
+  return {
+    id: raw.id,
+    name: raw.name ?? "direct messages",
+    topic: direct ? "Only you and the bot can read this" : (raw.topic ?? ""),
+    nsfw: raw.nsfw ?? false,
+    direct,
+  };
+}
+
+/** The interaction a message answers, if any. */
+export function interactionOf(message) {
+  return (message.interaction_metadata ?? message.interaction)?.id ?? null;
+}

@@ -1,0 +1,108 @@
+// For whoever runs the sandbox: make it misbehave as Discord sometimes does, and read what the bot
+// has done against Discord's rules.
+
+import { fetchLog, misbehave } from "./api.js";
+import { byId, h, icon, iconButton } from "./dom.js";
+
+const NUMBERS = [
+  ["rest_429", "Refuse the next requests with 429", 0, 100],
+  ["rest_5xx", "Fail the next requests with 5xx", 0, 100],
+  ["slow_ms", "Delay every answer, in ms", 0, 60000],
+];
+const DEEDS = [
+  ["drop_gateway", "Drop the gateway"],
+  ["expire_tokens", "Expire all interaction tokens"],
+];
+const REFRESH = 3000;
+
+export function createOperator() {
+  const panel = byId("operator");
+  const toggle = byId("operator-toggle");
+  toggle.append(icon("sliders"));
+  const said = h("p", { class: "dim", role: "status" });
+  const log = h("ol", { class: "violations" });
+  let timer = null;
+
+  const numbers = NUMBERS.map(([key, label, min, max]) => {
+    const input = h("input", {
+      type: "number",
+      id: `switch-${key}`,
+      min,
+      max,
+      value: 0,
+      inputmode: "numeric",
+    });
+    return {
+      key,
+      input,
+      element: h("div", { class: "switch" }, h("label", { for: input.id, text: label }), input),
+    };
+  });
+  const form = h(
+    "form",
+    {},
+    numbers.map((one) => one.element),
+    h("button", { type: "submit", class: "button secondary", text: "Apply" }),
+  );
+  const deeds = DEEDS.map(([key, label]) =>
+    h("button", {
+      type: "button",
+      class: "button secondary",
+      text: label,
+      on: { click: () => tell({ [key]: true }, label) },
+    }),
+  );
+
+  panel.append(
+    h(
+      "header",
+      {},
+      h("h2", { text: "Operator" }),
+      iconButton("close", "Close the operator panel", () => show(false)),
+    ),
+    h("h3", { text: "Misbehave" }),
+    form,
+    h("div", { class: "row" }, deeds),
+    said,
+    h("h3", { text: "Rules the bot has broken" }),
+    log,
+  );
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    tell(Object.fromEntries(numbers.map(({ key, input }) => [key, Number(input.value)])), "Switches set");
+  });
+  toggle.addEventListener("click", () => show(panel.hidden));
+  panel.addEventListener("keydown", (event) => event.key === "Escape" && show(false));
+
+  async function tell(switches, what) {
+    try {
+      await misbehave(switches);
+      said.textContent = `Done: ${what}.`;
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  }
+
+  async function readLog() {
+    try {
+      const answer = await fetchLog();
+      const sentences = answer.violations ?? answer;
+      log.replaceChildren(...sentences.map((sentence) => h("li", { text: sentence })));
+      if (sentences.length === 0) log.replaceChildren(h("li", { class: "none", text: "None so far." }));
+    } catch (error) {
+      log.replaceChildren(h("li", { text: error.message }));
+    }
+  }
+
+  function show(shown) {
+    panel.hidden = !shown;
+    document.body.classList.toggle("operator-open", shown);
+    toggle.setAttribute("aria-expanded", String(shown));
+    clearInterval(timer);
+    if (!shown) return toggle.focus();
+    readLog();
+    timer = setInterval(readLog, REFRESH);
+    return panel.querySelector("button").focus();
+  }
+}

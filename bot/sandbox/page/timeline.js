@@ -1,0 +1,112 @@
+// The open channel's messages, oldest first. Stays at the bottom as messages and pictures come in,
+// unless the person has scrolled up to read.
+
+import { byId, h } from "./dom.js";
+import { renderMessage, renderWaiting, spoken } from "./message.js";
+
+const NEAR = 48; // pixels from the bottom that still count as being there
+
+/** `actions`: {press(message, custom_id, values, element), dismiss(message), forget(interaction)}. */
+export function createTimeline(model, actions) {
+  const scroller = byId("timeline");
+  const list = byId("messages");
+  const jump = byId("jump");
+  const live = byId("live");
+  const items = new Map(); // list items by message id
+  let stuck = true;
+
+  const context = {
+    names: model.names,
+    get people() {
+      return model.people;
+    },
+    press: actions.press,
+    dismiss: actions.dismiss,
+  };
+
+  function toBottom() {
+    stuck = true;
+    jump.hidden = true;
+    scroller.scrollTop = scroller.scrollHeight;
+  }
+
+  scroller.addEventListener(
+    "scroll",
+    () => {
+      stuck = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
+      if (stuck) jump.hidden = true;
+    },
+    { passive: true },
+  );
+  jump.addEventListener("click", toBottom);
+  const observer = new ResizeObserver(() => stuck && toBottom());
+  observer.observe(list);
+  observer.observe(scroller);
+
+  function put(message) {
+    const fresh = renderMessage(message, context);
+    const item = items.get(message.id);
+    if (item) {
+      const focused = item.contains(document.activeElement) ? document.activeElement.dataset.customId : null;
+      item.replaceChildren(fresh);
+      if (focused) item.querySelector(`[data-custom-id="${CSS.escape(focused)}"]`)?.focus();
+      return;
+    }
+    const added = h("li", { dataset: { id: message.id } }, fresh);
+    items.set(message.id, added);
+    list.insertBefore(added, list.querySelector("li.waiting"));
+  }
+
+  function showAll() {
+    items.clear();
+    list.replaceChildren();
+    for (const message of model.messages.values()) put(message);
+    showWaiting();
+  }
+
+  function showWaiting() {
+    for (const item of list.querySelectorAll("li.waiting")) item.remove();
+    for (const [interaction, what] of model.waiting) {
+      if (what.channel !== model.channelId) continue;
+      list.append(
+        h(
+          "li",
+          { class: "waiting" },
+          renderWaiting(what, () => actions.forget(interaction)),
+        ),
+      );
+    }
+  }
+
+  model.on("channel", ({ moved }) => {
+    showAll();
+    if (moved || stuck) toBottom();
+  });
+  model.on("message", ({ message, fresh }) => {
+    const before = items.get(message.id)?.querySelectorAll("img").length ?? 0;
+    put(message);
+    const pictures = items.get(message.id).querySelectorAll("img").length;
+    if (fresh || pictures > before) live.textContent = spoken(message);
+    if (fresh && !stuck) jump.hidden = false;
+  });
+  model.on("removed", (id) => {
+    items.get(id)?.remove();
+    items.delete(id);
+  });
+  model.on("waiting", showWaiting);
+
+  return {
+    toBottom,
+    /** Say under a message that pressing something on it failed; gone with the message's next change. */
+    complain(messageId, sentence) {
+      const body = items.get(messageId)?.querySelector(".body");
+      body?.querySelector(".note.bad")?.remove();
+      body?.append(h("p", { class: "note bad", role: "alert", text: sentence }));
+    },
+    /** No part of this message is being waited for any more. */
+    release(messageId) {
+      for (const element of items.get(messageId)?.querySelectorAll(".busy") ?? [])
+        element.classList.remove("busy");
+    },
+  };
+}

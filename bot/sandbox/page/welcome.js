@@ -1,0 +1,46 @@
+// What stands at the top of a channel: where one is, and commands to try with one press.
+
+import { commandForWords } from "./commands.js";
+import { byId, h } from "./dom.js";
+
+const PROMPTS = [
+  "a red heart left of a blue star",
+  "a small yellow moon on a black background",
+  "a large green flower on a pink background",
+];
+
+/** `tryOut(text)` puts a command into the command box. */
+export function createWelcome(model, tryOut) {
+  const welcome = byId("welcome");
+
+  function render() {
+    const { channel, me } = model;
+    const painter = commandForWords(model.commands);
+    const examples = painter ? PROMPTS.map((prompt) => `/${painter.label} ${prompt}`) : [];
+    welcome.replaceChildren(
+      h("h3", { text: channel.direct ? "Direct messages" : `Welcome to #${channel.name}` }),
+      h(
+        "p",
+        { class: "dim" },
+        "You act as ",
+        h("b", { text: me.name }),
+        ". ",
+        model.commands.length > 0
+          ? "Type / to see what the bot can do."
+          : "The bot has not come online yet: its commands will appear by themselves.",
+      ),
+      examples.length > 0
+        ? h(
+            "div",
+            { class: "row" },
+            h("span", { class: "dim", text: "Try:" }),
+            examples.map((text) =>
+              h("button", { type: "button", class: "example", text, on: { click: () => tryOut(text) } }),
+            ),
+          )
+        : "",
+    );
+  }
+
+  for (const topic of ["state", "channel"]) model.on(topic, render);
+}
