@@ -182,8 +182,8 @@ class QueueConfig(_Section):
     database: Annotated[str, AfterValidator(_check_database)] = "sqlite+aiosqlite:///var/sdjax.sqlite3"
     artifacts: Annotated[str, Field(min_length=1)] = "var/artifacts"
     lease_seconds: Annotated[float, Field(ge=5, le=3600)] = 60.0
-    max_waiting_per_user: Annotated[int, Field(ge=1)] = 50
-    max_waiting: Annotated[int, Field(ge=1, validate_default=True)] = 2000
+    max_waiting_per_user: Annotated[int, Field(ge=1)] = 20
+    max_waiting: Annotated[int, Field(ge=1, validate_default=True)] = 1000
 
     @field_validator("max_waiting")
     @classmethod

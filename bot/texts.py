@@ -34,8 +34,11 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "“{value}” is neither a size such as 512x512 nor a shape such as 3:2: choose one of {choices}."
         ),
         "choose_request": "You have {count} requests: choose the one to cancel, or all of them.",
-        "queue_full_user": "You already have {limit} waiting: let some finish, or cancel some, and ask again.",
-        "queue_full": "The queue is full, with {limit} waiting: please ask again a little later.",
+        "queue_full_user": (
+            "You already have {limit} requests waiting: let some begin, or cancel some, and ask again."
+        ),
+        "queue_full": "The queue is full, with {limit} requests waiting: please ask again a little later.",
+        "outdated_command": "This command has changed: restart Discord to see the new one.",
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
     }
 )

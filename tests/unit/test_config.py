@@ -129,7 +129,7 @@ def test_a_model_becomes_an_offer() -> None:
         ),
         (
             {"queue": {"max_waiting_per_user": 3000}},
-            "queue.max_waiting: 2000 is less than max_waiting_per_user = 3000.",
+            "queue.max_waiting: 1000 is less than max_waiting_per_user = 3000.",
         ),
     ],
 )

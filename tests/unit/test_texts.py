@@ -13,11 +13,14 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
 import bot
+from bot.config import Config
 from bot.delivery import render
 from bot.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
+from bot.front.commands import commands
 from bot.texts import LANGUAGES, MISTAKES, SAMPLER_NAMES, Texts
 from sdjax_engine.request import InvalidRequest, Sampler, parse_sampler
 
+OFFER = Config().models[0].offer
 ROOT = Path(bot.__file__).parent
 KEYWORDS = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "locale_str": None}
 
@@ -38,6 +41,9 @@ def said_by_the_code() -> Iterator[str]:
         sentence = found[0] if isinstance(found, tuple) else found
         if sentence not in keys_of_tables:
             yield sentence
+    for command in commands([OFFER, OFFER]):
+        yield command.name
+        yield from (parameter.name for parameter in command.parameters)
     yield from MISTAKES.values()
     yield from render.FAILURES.values()
     yield from InvalidRequest.SENTENCES.values()

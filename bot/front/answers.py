@@ -1,0 +1,80 @@
+"""How the front answers: pages, refusals, and the one place that turns any error into a sentence."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+
+import aiohttp
+import discord
+from discord import app_commands
+
+from bot.delivery.render import shown
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.parts import Interaction, parts_of
+from bot.texts import MISTAKES, Texts
+from sdjax_engine.request import InvalidRequest
+
+log = logging.getLogger(__name__)
+
+MAX_PAGE = 4000  # characters of all text parts of a message together
+MAX_SENTENCE = 1000
+UNKNOWN_INTERACTION = 10062
+ALREADY_ACKNOWLEDGED = 40060
+
+
+def page(text: str) -> discord.ui.LayoutView:
+    """A message of text alone."""
+    container: discord.ui.Container[discord.ui.LayoutView] = discord.ui.Container()
+    container.add_item(discord.ui.TextDisplay(text if len(text) <= MAX_PAGE else text[: MAX_PAGE - 1] + "…"))
+    view = discord.ui.LayoutView(timeout=None)
+    view.add_item(container)
+    view.stop()
+    return view
+
+
+async def refuse(interaction: Interaction, sentence: str) -> None:
+    """Tell `sentence` to the person alone, whatever was answered before."""
+    response = interaction.response
+    if not response.is_done():
+        await response.send_message(sentence, ephemeral=True)
+        return
+    if response.type is discord.InteractionResponseType.deferred_channel_message:
+        # A deferred answer that everybody sees cannot become a private one, so it goes.
+        await interaction.delete_original_response()
+    await interaction.followup.send(sentence, ephemeral=True)
+
+
+async def report(interaction: Interaction, error: Exception) -> None:
+    """Answer `error` with one sentence; only what is the bot's own fault reaches the log with a traceback."""
+    if _too_late(error):
+        log.warning("an interaction was answered too late, or by another process too: %s", error)
+        return
+    try:
+        await refuse(interaction, sentence_for(error, parts_of(interaction).texts(interaction)))
+    except (discord.HTTPException, aiohttp.ClientError, OSError) as failure:
+        log.warning("a refusal could not be told: %s", failure)
+
+
+def sentence_for(error: Exception, texts: Texts) -> str:
+    """What the person is told about `error`; of the bot's own faults, a number to find them in the log."""
+    if isinstance(error, StoreUnavailable):
+        log.error("a command could not reach the queue: %s", error)
+    if isinstance(error, InvalidRequest | UserMistake | StoreUnavailable):
+        return shown(texts.mistake(error), MAX_SENTENCE)
+    if isinstance(error, app_commands.CommandNotFound | app_commands.CommandSignatureMismatch):
+        return texts.gettext(MISTAKES["outdated_command"])
+    incident = secrets.token_hex(4)
+    log.error("incident %s", incident, exc_info=error)
+    return texts.gettext(
+        "Something went wrong on the bot's side, not yours. "
+        "If it happens again, tell its owner this number: {incident}.",
+        incident=incident,
+    )
+
+
+def _too_late(error: Exception) -> bool:
+    return isinstance(error, discord.HTTPException) and error.code in (
+        UNKNOWN_INTERACTION,
+        ALREADY_ACKNOWLEDGED,
+    )

@@ -1,0 +1,92 @@
+"""The bot as a Discord client: minimal intents, commands, and buttons that outlive restarts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import discord
+from discord.app_commands import AppCommandContext, AppInstallationType
+from discord.utils import MISSING
+
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.errors import ConfigurationError
+from bot.front.commands import commands
+from bot.front.parts import Parts
+from bot.front.translator import CatalogueTranslator
+from bot.front.tree import Tree
+from bot.front.views import BUTTONS
+from bot.jobs import Caps, Job
+from bot.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class Bot(discord.Client):
+    """Serves the commands and the buttons under pictures.
+
+    It asks for the guilds intent alone: names of servers and their upload limits. Message contents,
+    members and presences are none of its business.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        artifacts: Artifacts,
+        *,
+        announce: Callable[[Job], Awaitable[None]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(
+            intents=discord.Intents(guilds=True),
+            allowed_mentions=discord.AllowedMentions.none(),
+            member_cache_flags=discord.MemberCacheFlags.none(),
+            chunk_guilds_at_startup=False,
+            max_messages=None,
+        )
+        self.parts = Parts(
+            store=store,
+            artifacts=artifacts,
+            announce=announce,
+            offers=tuple(model.offer for model in config.models),
+            caps=Caps(waiting_per_user=config.queue.max_waiting_per_user, waiting=config.queue.max_waiting),
+            clock=clock,
+            language=config.discord.language,
+        )
+        self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
+        # Discord takes contexts and kinds of installation only with commands registered everywhere.
+        self.tree = Tree(
+            self,
+            allowed_contexts=MISSING
+            if self.guilds_served
+            else AppCommandContext(guild=True, dm_channel=True),
+            allowed_installs=MISSING if self.guilds_served else AppInstallationType(guild=True),
+        )
+        for command in commands(self.parts.offers):
+            self.tree.add_command(command, guilds=self.guilds_served or MISSING)
+        self.add_dynamic_items(*BUTTONS)
+
+    async def setup_hook(self) -> None:
+        """After the login, before the gateway: make sure that Discord has the commands."""
+        await self.tree.set_translator(CatalogueTranslator())
+        for guild in self.guilds_served:
+            try:
+                await self.tree.register(guild)
+            except discord.Forbidden:
+                raise ConfigurationError(
+                    f"discord.guild_ids: the bot is not a member of server {guild.id}, "
+                    "or was invited without the scope applications.commands."
+                ) from None
+        await self.tree.register()  # with servers named, this takes back what was registered everywhere
+
+    async def on_ready(self) -> None:
+        """Say who we are and where."""
+        log.info("connected to Discord as %s, in %d servers", self.user, len(self.guilds))
+
+    async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
+        """Log what no command and no button caught; one event never stops the others."""
+        log.exception("the event %s could not be handled", event_method)

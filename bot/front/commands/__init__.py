@@ -1,0 +1,17 @@
+"""The slash commands, one to a module: a thin skin over functions that need no Discord."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.front.commands.cancel import cancel_command
+from bot.front.commands.describing import Command
+from bot.front.commands.help import help_command
+from bot.front.commands.imagine import imagine_command
+from bot.front.commands.queue import queue_command
+from sdjax_engine.request import Offer
+
+
+def commands(offers: Sequence[Offer]) -> list[Command]:
+    """All commands, with options as far as `offers` reach."""
+    return [imagine_command(offers), queue_command(), cancel_command(), help_command()]

@@ -1,0 +1,109 @@
+"""`/help`: what the bot does, what can be asked of it, what its models offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from discord.app_commands import locale_str
+
+from bot.front.answers import page
+from bot.front.commands.cancel import cancel_command
+from bot.front.commands.describing import Command, make_command
+from bot.front.commands.imagine import imagine_options
+from bot.front.commands.queue import queue_command
+from bot.front.options import size_name
+from bot.front.parts import Interaction, parts_of
+from bot.jobs import MAX_VARIANTS
+from bot.texts import SAMPLER_NAMES, Texts
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, Offer
+
+
+def help_command() -> Command:
+    """The command."""
+    return make_command(
+        name="help",
+        description=locale_str("What this bot does and what you can ask of it."),
+        run=show_help,
+    )
+
+
+async def show_help(interaction: Interaction) -> None:
+    """The whole help, to the person alone."""
+    parts = parts_of(interaction)
+    # Commands and options bear the names that this person's Discord shows, whatever the answer's language.
+    names = Texts.for_locale(str(interaction.locale))
+    text = help_text(parts.offers, texts=parts.texts(interaction), names=names)
+    await interaction.response.send_message(view=page(text), ephemeral=True)
+
+
+def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
+    """The help in Markdown; `names` are the texts whose command names the person sees."""
+    return "\n".join(
+        [
+            _heading(texts.gettext("What this bot does")),
+            texts.gettext(
+                "Type **/{imagine}** and say what the picture should show. Your place in the queue, "
+                "the progress and the picture appear in one message.",
+                imagine=names.pgettext("name", "imagine"),
+            ),
+            _heading(texts.gettext("What you can say")),
+            *_options(offers, texts, names),
+            texts.gettext(
+                "A prompt may have {characters} characters, and one request up to {variants} pictures.",
+                characters=MAX_PROMPT_CHARACTERS,
+                variants=MAX_VARIANTS,
+            ),
+            _heading(texts.gettext("What the models offer")),
+            *(f"- {model_line(offer, texts)}" for offer in offers),
+            texts.gettext("Samplers: {samplers}.", samplers=", ".join(SAMPLER_NAMES.values())),
+            _heading(texts.gettext("Other commands")),
+            *_other_commands(texts, names),
+            *_after_words(texts),
+        ]
+    )
+
+
+def model_line(offer: Offer, texts: Texts) -> str:
+    """What one model paints, and how when nothing else is said."""
+    return texts.gettext(
+        "**{model}**: {sizes}; {steps} steps, at most {limit}; guidance {guidance}; {sampler}.",
+        model=offer.model.replace("_", "\\_"),
+        sizes=", ".join(map(size_name, offer.sizes)),
+        steps=offer.num_inference_steps,
+        limit=offer.max_steps,
+        guidance=f"{offer.guidance_scale:g}",
+        sampler=SAMPLER_NAMES[offer.sampler],
+    )
+
+
+def _heading(words: str) -> str:
+    return f"### {words}"
+
+
+def _options(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[str]:
+    for option in imagine_options(offers):
+        if option.name != "model" or len(offers) > 1:
+            name = names.pgettext("name", option.name)
+            yield f"- `{name}` {texts.gettext(option.description.message)}"
+
+
+def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
+    for command in (queue_command(), cancel_command()):
+        name = names.pgettext("name", command.name)
+        yield f"- **/{name}** {texts.gettext(command.description)}"
+
+
+def _after_words(texts: Texts) -> list[str]:
+    return [
+        texts.gettext(
+            "Under a picture, **{again}** paints the same with a new seed and **{delete}** removes it. "
+            "While you wait, **{cancel}** stops it.",
+            again=texts.gettext("Again"),
+            delete=texts.gettext("Delete"),
+            cancel=texts.gettext("Cancel"),
+        ),
+        texts.gettext(
+            "The picture's file holds its seed and settings: "
+            "the same seed and settings paint the same picture."
+        ),
+    ]

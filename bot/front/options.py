@@ -1,0 +1,148 @@
+"""From what a person typed to a recipe, or to the one thing to change; no Discord here."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bot.errors import UserMistake
+from bot.jobs import MAX_VARIANTS, Recipe
+from sdjax_engine.request import MAX_SEED, InvalidRequest, Offer, parse_sampler
+
+MAX_CHOICES = 25
+MAX_ECHO = 60  # characters of a wrong value that are said back
+COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21, 9))
+ASPECT_TOLERANCE = 0.03  # 1216x832 is called 3:2 as people call it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a person typed, before anything is checked; None where they said nothing."""
+
+    prompt: str
+    negative_prompt: str | None = None
+    variants: int | None = None
+    size: str | None = None
+    seed: int | None = None
+    steps: int | None = None
+    guidance: float | None = None
+    sampler: str | None = None
+    model: str | None = None
+
+
+def random_seed() -> int:
+    """A seed nobody can guess, from all there are."""
+    return secrets.randbelow(MAX_SEED + 1)
+
+
+def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] = random_seed) -> Recipe:
+    """The recipe of what was asked for, with the model's own settings where nothing was said.
+
+    Raises `InvalidRequest` or `UserMistake` for the first thing that has to be changed.
+    """
+    offer = find_offer(asked.model, offers)
+    width, height = offer.sizes[0] if asked.size is None else find_size(asked.size, offer)
+    variants = 1 if asked.variants is None else asked.variants
+    if not 1 <= variants <= MAX_VARIANTS:
+        raise InvalidRequest("variants", value=variants, limit=MAX_VARIANTS)
+    seed = new_seed() if asked.seed is None else asked.seed
+    if not 0 <= seed <= MAX_SEED:
+        raise InvalidRequest("seed", value=seed, limit=MAX_SEED)
+    recipe = Recipe(
+        prompt=clean(asked.prompt),
+        negative_prompt=clean(asked.negative_prompt or ""),
+        seed=seed,
+        variants=variants,
+        num_inference_steps=offer.num_inference_steps if asked.steps is None else asked.steps,
+        guidance_scale=offer.guidance_scale if asked.guidance is None else float(asked.guidance),
+        sampler=offer.sampler if asked.sampler is None else parse_sampler(echo(asked.sampler)),
+        width=width,
+        height=height,
+        model=offer.model,
+    )
+    offer.check(recipe.request(0))
+    return recipe
+
+
+def find_offer(model: str | None, offers: Sequence[Offer]) -> Offer:
+    """The offer of the model of this name, or the first of all."""
+    if model is None:
+        return offers[0]
+    for offer in offers:
+        if offer.model.casefold() == model.strip().casefold():
+            return offer
+    raise InvalidRequest("model", value=echo(model), choices=", ".join(offer.model for offer in offers))
+
+
+def find_size(text: str, offer: Offer) -> tuple[int, int]:
+    """The offered size meant by `512x768` or by a shape such as `2:3`."""
+    numbers = _two_numbers(text)
+    choices = ", ".join(size_name(size) for size in offer.sizes)
+    if numbers is None:
+        raise UserMistake("size_or_aspect", value=echo(text), choices=choices)
+    kind, first, second = numbers
+    if kind == "size" and (first, second) in offer.sizes:
+        return first, second
+    if kind == "aspect":
+        alike = [size for size in offer.sizes if _same_shape(size, (first, second))]
+        if alike:
+            return alike[0]
+    raise InvalidRequest("size", model=offer.model, value=echo(text), choices=choices)
+
+
+def size_choices(typed: str, offer: Offer) -> list[tuple[str, str]]:
+    """What to suggest while `typed` is being typed: (name to show, value to send)."""
+    typed = typed.strip().casefold().replace("×", "x")
+    sizes = [(size_name(size), f"{size[0]}x{size[1]}") for size in offer.sizes]
+    return [(name, value) for name, value in sizes if typed in name][:MAX_CHOICES]
+
+
+def size_name(size: tuple[int, int]) -> str:
+    """A size with its shape: `768x512 (3:2)`."""
+    return f"{size[0]}x{size[1]} ({aspect_name(size)})"
+
+
+def aspect_name(size: tuple[int, int]) -> str:
+    """The shape of a size by its usual name, exact where it has none."""
+    for first, second in COMMON_ASPECTS:
+        for aspect in ((first, second), (second, first)):
+            if _same_shape(size, aspect):
+                return f"{aspect[0]}:{aspect[1]}"
+    divisor = math.gcd(*size)
+    return f"{size[0] // divisor}:{size[1] // divisor}"
+
+
+def clean(text: str) -> str:
+    """`text` without what cannot be stored or shown: control characters and broken surrogates."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    kept = (
+        character if character == "\n" or unicodedata.category(character) != "Cc" else " "
+        for character in whole
+    )
+    return "".join(kept).strip()
+
+
+def echo(text: str) -> str:
+    """A wrong value as it is said back: on one line and not too long."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= MAX_ECHO else line[: MAX_ECHO - 1] + "…"
+
+
+def _two_numbers(text: str) -> tuple[str, int, int] | None:
+    text = "".join(text.split()).casefold().replace("×", "x").replace("*", "x").replace("/", ":")
+    for sign, kind in (("x", "size"), (":", "aspect")):
+        first, found, second = text.partition(sign)
+        if found and _is_number(first) and _is_number(second):
+            return kind, int(first), int(second)
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) > 0
+
+
+def _same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
+    return abs(math.log(size[0] * aspect[1] / (size[1] * aspect[0]))) < ASPECT_TOLERANCE

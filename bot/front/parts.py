@@ -1,0 +1,52 @@
+"""What every command and button works with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import discord
+
+from bot.artifacts import Artifacts
+from bot.jobs import Caps, Job
+from bot.store import Store
+from bot.texts import Texts
+from sdjax_engine.request import Offer
+
+Interaction = discord.Interaction[Any]
+"""An interaction with whichever client."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The parts of the bot that the front calls.
+
+    `announce` shows a new job in the answer to its interaction. `language` is the language of every
+    answer; empty for each person's own.
+    """
+
+    store: Store
+    artifacts: Artifacts
+    announce: Callable[[Job], Awaitable[None]]
+    offers: tuple[Offer, ...]
+    caps: Caps
+    clock: Callable[[], float]
+    language: str = ""
+
+    def locale(self, interaction: Interaction) -> str:
+        """The locale that this person is answered in."""
+        return self.language or str(interaction.locale)
+
+    def texts(self, interaction: Interaction) -> Texts:
+        """The sentences for this person."""
+        return Texts.for_locale(self.locale(interaction))
+
+
+class _Serving(Protocol):
+    parts: Parts
+
+
+def parts_of(interaction: Interaction) -> Parts:
+    """The parts of the client that received `interaction`."""
+    return cast("_Serving", interaction.client).parts

@@ -1,0 +1,39 @@
+"""From a checked recipe to a job in the queue and an answer that shows it."""
+
+from __future__ import annotations
+
+from discord import app_commands
+
+from bot.front.parts import Interaction, parts_of
+from bot.jobs import Job, Origin, Recipe
+from bot.log import about
+
+TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
+
+
+async def request(interaction: Interaction, recipe: Recipe, *, private: bool) -> Job:
+    """Acknowledge, queue the recipe, show its place: in this order, so that Discord never waits for us."""
+    await interaction.response.defer(ephemeral=private, thinking=True)
+    parts = parts_of(interaction)
+    job = await parts.store.enqueue(recipe, origin_of(interaction, private=private), caps=parts.caps)
+    with about(job.id):
+        await parts.announce(job)
+    return job
+
+
+def origin_of(interaction: Interaction, *, private: bool) -> Origin:
+    """Where the interaction came from, as ids that outlive the process."""
+    if interaction.channel_id is None:
+        raise app_commands.AppCommandError("an interaction without a channel")
+    parts = parts_of(interaction)
+    return Origin(
+        interaction_id=interaction.id,
+        interaction_token=interaction.token,
+        token_expires_at=parts.clock() + TOKEN_SECONDS,
+        application_id=interaction.application_id,
+        user_id=interaction.user.id,
+        guild_id=interaction.guild_id,
+        channel_id=interaction.channel_id,
+        locale=parts.locale(interaction),
+        private=private,
+    )

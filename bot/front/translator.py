@@ -1,0 +1,37 @@
+"""Names and descriptions of commands in the languages that Discord knows."""
+
+from __future__ import annotations
+
+from discord import Locale
+from discord.app_commands import (
+    TranslationContextLocation,
+    TranslationContextTypes,
+    Translator,
+    locale_str,
+)
+
+from bot.texts import Texts
+
+LOCALES = (Locale.korean, Locale.chinese, Locale.taiwan_chinese)
+NAMES = (TranslationContextLocation.command_name, TranslationContextLocation.parameter_name)
+DESCRIPTIONS = (
+    TranslationContextLocation.command_description,
+    TranslationContextLocation.parameter_description,
+)
+
+
+class CatalogueTranslator(Translator):
+    """Reads the same catalogues as the answers; choices keep their names."""
+
+    async def translate(
+        self, string: locale_str, locale: Locale, context: TranslationContextTypes
+    ) -> str | None:
+        """The name or description in `locale`, None where the English one serves."""
+        if locale not in LOCALES:
+            return None
+        texts = Texts.for_locale(locale.value)
+        if context.location in NAMES:
+            return texts.pgettext("name", string.message)
+        if context.location in DESCRIPTIONS:
+            return texts.gettext(string.message)
+        return None

@@ -1,0 +1,25 @@
+"""The button that stops what has not ended."""
+
+from __future__ import annotations
+
+from bot.errors import UserMistake
+from bot.front.parts import Interaction, parts_of
+from bot.front.rights import asker
+from bot.front.views.pressing import JobButton
+
+
+async def cancel(interaction: Interaction, job_id: str) -> None:
+    """Cancel the job; its message follows by delivery."""
+    await interaction.response.defer()
+    store = parts_of(interaction).store
+    job = await store.job(job_id)
+    right = asker(interaction, job)
+    if job.state.final and right in (None, job.origin.user_id):
+        raise UserMistake("already_ended")
+    await store.cancel(job_id, user_id=right)
+
+
+class CancelButton(JobButton, template=r"cancel:(?P<job>[0-9a-z]+)"):
+    """For the person who asked, and for moderators."""
+
+    act = staticmethod(cancel)
