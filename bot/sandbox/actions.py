@@ -1,0 +1,224 @@
+"""What a member can do and see, as Discord's client would let them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.sandbox import modal_rules
+from bot.sandbox.command_options import ClientRefusal, command_data, find_command
+from bot.sandbox.component_rules import BUTTON, STRING_SELECT
+from bot.sandbox.components import find
+from bot.sandbox.core import Core
+from bot.sandbox.interactions import Interaction
+from bot.sandbox.objects import channel_object, member_object, message_object, user_object
+from bot.sandbox.permissions import Permission
+from bot.sandbox.rejections import Json
+from bot.sandbox.state import DIRECT_MESSAGE, Channel, Flag, Member, Message
+
+LINK_STYLES = (5, 6)
+
+
+class Refused(Exception):
+    """The client would not let a member do this; `sentences` say why."""
+
+    def __init__(self, sentences: list[str]) -> None:
+        super().__init__(" ".join(sentences))
+        self.sentences = sentences
+
+
+class Actions:
+    """Members' doings; names and ids are both understood."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._world = core.world
+
+    def member(self, wanted: Any) -> Member:
+        """Return the member of this id or name."""
+        for member in self._world.members.values():
+            names = (str(member.user.id), member.user.username, member.user.global_name)
+            if str(wanted) in names and not member.user.bot:
+                return member
+        raise Refused([f"There is no member {wanted}."])
+
+    def channel(self, member: Member, wanted: Any) -> Channel:
+        """Return the channel of this id or name, if the member sees it; "dm" is that with the bot."""
+        if wanted == "dm":
+            return self._world.direct_channel(member.user.id)
+        for channel in self._world.channels.values():
+            if str(wanted).removeprefix("#") in (str(channel.id), channel.name) and self._may_view(
+                member, channel
+            ):
+                return channel
+        raise Refused([f"There is no channel {wanted}."])
+
+    def _may_view(self, member: Member, channel: Channel) -> bool:
+        return bool(self._world.permissions(member.user.id, channel) & Permission.VIEW_CHANNEL)
+
+    def sees(self, member: Member, message: Message) -> bool:
+        """Whether a message is shown to a member."""
+        channel = self._world.channels.get(message.channel_id)
+        mine = message.visible_to in (None, member.user.id)
+        return mine and channel is not None and self._may_view(member, channel)
+
+    def commands(self, member: Member) -> list[Json]:
+        """Return the commands that a member is offered in the server."""
+        return [
+            command
+            for command in self._core.commands.offered(self._world.guild_id)
+            if self._may_use(member, command)
+        ]
+
+    def _may_use(self, member: Member, command: Json, channel: Channel | None = None) -> bool:
+        needed = command.get("default_member_permissions")
+        place = channel or next(iter(self._world.channels.values()))
+        held = self._world.permissions(member.user.id, place)
+        if needed is None or place.type == DIRECT_MESSAGE or held & Permission.ADMINISTRATOR:
+            return True
+        return int(needed) != 0 and held & int(needed) == int(needed)
+
+    def state(self, wanted: Any) -> Json:
+        """Everything that the page shows a member beside messages."""
+        world, member = self._world, self.member(wanted)
+        channels = [channel for channel in world.channels.values() if self._may_view(member, channel)]
+        permissions = world.permissions(member.user.id, channels[0]) if channels else 0
+        me = {
+            **self._person(member),
+            "locale": member.user.locale,
+            "permissions": str(permissions),
+            "moderator": bool(permissions & Permission.ADMINISTRATOR),
+        }
+        return {
+            "guild": {"id": str(world.guild_id), "name": world.guild_name},
+            "channels": [channel_object(world, channel) for channel in channels],
+            "members": [self._person(each) for each in world.members.values()],
+            "commands": self.commands(member),
+            "me": me,
+        }
+
+    def _person(self, member: Member) -> Json:
+        seen = member_object(self._world, member, with_user=False)
+        avatar = f"/avatars/{member.user.id}.svg"
+        return {**seen, **user_object(member.user), "roles": seen["roles"], "avatar_url": avatar}
+
+    def messages(self, wanted: Any, channel: Any) -> list[Json]:
+        """Return what a member sees in a channel, oldest first."""
+        member = self.member(wanted)
+        place = self.channel(member, channel)
+        seen = [each for each in self._world.messages_in(place.id) if self.sees(member, each)]
+        return [message_object(self._world, message) for message in seen]
+
+    def _use(self, body: Json, *, focused: str | None) -> Interaction:
+        member = self.member(body.get("member"))
+        channel = self.channel(member, body.get("channel"))
+        guild_id = None if channel.type == DIRECT_MESSAGE else self._world.guild_id
+        name, options = str(body.get("name", "")), body.get("options") or {}
+        if not isinstance(options, dict):
+            raise Refused(["The options must be an object."])
+        offered = self._core.commands.offered(guild_id)
+        usable = [command for command in offered if self._may_use(member, command, channel)]
+        try:
+            command = find_command(usable, name)
+            if command.get("nsfw") and not channel.nsfw:
+                raise ClientRefusal([f"/{command['name']} can only be used in a channel for adults."])
+            data = command_data(self._world, channel, command, name, options, focused=focused)
+        except ClientRefusal as refusal:
+            raise Refused(refusal.sentences) from None
+        full_name = " ".join(name.removeprefix("/").split())
+        kind = "command" if focused is None else "autocomplete"
+        return self._core.interactions.begin(kind, member.user.id, channel, data, name=full_name)
+
+    async def command(self, body: Json) -> Json:
+        """Use a slash command: {member, channel, name, options}."""
+        return {"interaction_id": str(self._use(body, focused=None).id)}
+
+    async def autocomplete(self, body: Json) -> Json:
+        """Ask for suggestions while typing: as `command`, with `focused`, the option being typed."""
+        interaction = self._use(body, focused=str(body.get("focused", "")))
+        if not any(option.get("focused") for option in _flat(interaction.data.get("options", []))):
+            raise Refused([f"There is no option {body.get('focused')}."])
+        if interaction.choices is None:
+            return {"choices": []}
+        choices = await interaction.choices
+        return (
+            {"choices": choices, "error": "Loading options failed"}
+            if interaction.failed
+            else {"choices": choices}
+        )
+
+    async def press(self, body: Json) -> Json:
+        """Press a button, or choose from a menu: {member, message, custom_id, values}."""
+        member = self.member(body.get("member"))
+        message = self._message(member, body.get("message"))
+        component = find(message.components, str(body.get("custom_id")))
+        if component is None:
+            raise Refused([f"The message has no component {body.get('custom_id')}."])
+        if component.get("disabled") or component.get("style") in LINK_STYLES:
+            raise Refused(["This component cannot be pressed."])
+        data: Json = {
+            "component_type": component["type"],
+            "custom_id": component["custom_id"],
+            "id": component["id"],
+        }
+        if component["type"] != BUTTON:
+            data |= self._chosen(component, [str(value) for value in body.get("values") or []])
+        channel = self._world.channels[message.channel_id]
+        interaction = self._core.interactions.begin(
+            "component", member.user.id, channel, data, message=message
+        )
+        return {"interaction_id": str(interaction.id)}
+
+    @staticmethod
+    def _chosen(component: Json, values: list[str]) -> Json:
+        least, most = component.get("min_values", 1), component.get("max_values", 1)
+        if not least <= len(values) <= most:
+            raise Refused([f"Choose between {least} and {most}."])
+        if component["type"] == STRING_SELECT:
+            offered = {str(option["value"]) for option in component["options"]}
+            if not set(values) <= offered:
+                raise Refused([f"Choose from {', '.join(sorted(offered))}."])
+            return {"values": values}
+        return {"values": values, "resolved": {}}
+
+    def _message(self, member: Member, wanted: Any) -> Message:
+        message = self._world.messages.get(int(wanted)) if str(wanted).isdecimal() else None
+        if message is None or not self.sees(member, message):
+            raise Refused([f"There is no message {wanted}."])
+        return message
+
+    async def modal(self, body: Json) -> Json:
+        """Submit a modal: {member, interaction, values}."""
+        member = self.member(body.get("member"))
+        wanted = str(body.get("interaction"))
+        origin = self._core.interactions.get(int(wanted)) if wanted.isdecimal() else None
+        if origin is None or origin.modal is None or origin.member_id != member.user.id:
+            raise Refused(["There is no such modal."])
+        values = body.get("values") or {}
+        sentences = modal_rules.refusals(origin.modal, values)
+        if sentences:
+            raise Refused(sentences)
+        data, channel = modal_rules.submission(origin.modal, values), self._world.channels[origin.channel_id]
+        interaction = self._core.interactions.begin(
+            "modal", member.user.id, channel, data, name=origin.name, message=origin.message, origin=origin
+        )
+        return {"interaction_id": str(interaction.id)}
+
+    async def delete(self, body: Json) -> Json:
+        """Delete a message as a moderator, or dismiss an ephemeral one: {member, message}."""
+        member = self.member(body.get("member"))
+        message = self._message(member, body.get("message"))
+        channel = self._world.channels[message.channel_id]
+        held = self._world.permissions(member.user.id, channel)
+        if not (message.flags & Flag.EPHEMERAL or held & Permission.MANAGE_MESSAGES):
+            raise Refused(["Only a moderator can delete this message."])
+        self._core.posting.delete(message)
+        return {}
+
+    async def dms(self, body: Json) -> Json:
+        """Open or close one's direct messages to the bot: {member, accepts}."""
+        self.member(body.get("member")).accepts_dms = bool(body.get("accepts", True))
+        return {}
+
+
+def _flat(options: list[Json]) -> list[Json]:
+    return [each for option in options for each in (option, *_flat(option.get("options", [])))]

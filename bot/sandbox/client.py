@@ -1,0 +1,262 @@
+"""A member of the sandbox as a Python object, for the demo and the tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aiohttp
+
+from bot.sandbox.component_rules import walk
+from bot.sandbox.components import media
+from bot.sandbox.rejections import Json
+
+Found = TypeVar("Found")
+TIMEOUT = 30.0
+
+
+class RefusedByClient(Exception):
+    """Discord's client would not have let the member do this; the message says why."""
+
+
+class InteractionFailed(Exception):
+    """The bot did not respond; the message is what the member sees."""
+
+
+class Member:
+    """One person in the sandbox at `address`, known by name ("Mina") or id.
+
+    Use it as `async with Member(address, "Mina") as mina:`; channels are given by name or id.
+    """
+
+    def __init__(self, address: str, name: str, *, channel: str = "art") -> None:
+        self.name = name
+        self.channel = channel
+        self._address = address
+        self._session: aiohttp.ClientSession | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._changed = asyncio.Condition()
+        self._changes = 0
+        self.events: list[Json] = []
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession()
+        socket = await self._session.ws_connect(
+            f"{self._address}/sandbox/events", params={"member": self.name}
+        )
+        self._listener = asyncio.create_task(self._listen(socket))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.gather(self._listener, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    async def _listen(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        async for message in socket:
+            async with self._changed:
+                self.events.append(message.json())
+                self._changes += 1
+                self._changed.notify_all()
+
+    @property
+    def _http(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("use the member in `async with`")
+        return self._session
+
+    async def _get(self, path: str, **params: str) -> Any:
+        async with self._http.get(f"{self._address}/sandbox/{path}", params=params) as response:
+            return await _checked(response)
+
+    async def _post(self, path: str, **body: Any) -> Any:
+        async with self._http.post(
+            f"{self._address}/sandbox/{path}", json={"member": self.name, **body}
+        ) as response:
+            return await _checked(response)
+
+    async def state(self) -> Json:
+        """Return the server as the member sees it."""
+        seen: Json = await self._get("state", member=self.name)
+        return seen
+
+    async def messages(self, channel: str | None = None) -> list[Json]:
+        """Return what the member sees in a channel, oldest first."""
+        seen: list[Json] = await self._get("messages", member=self.name, channel=channel or self.channel)
+        return seen
+
+    async def use(self, command: str, *, channel: str | None = None, **options: Any) -> str:
+        """Use a slash command and return the interaction's id; refusals raise `RefusedByClient`."""
+        where = channel or self.channel
+        answer = await self._post("command", channel=where, name=command, options=options)
+        return str(answer["interaction_id"])
+
+    async def imagine(self, *, channel: str | None = None, **options: Any) -> str:
+        """Use /imagine and return the interaction's id."""
+        return await self.use("imagine", channel=channel, **options)
+
+    async def autocomplete(
+        self, command: str, focused: str, typed: str = "", *, channel: str | None = None, **options: Any
+    ) -> list[Json]:
+        """Return what is suggested for the option `focused` while `typed` stands in it."""
+        filled = {**options, focused: typed}
+        where = channel or self.channel
+        answer = await self._post(
+            "autocomplete", channel=where, name=command, options=filled, focused=focused
+        )
+        if "error" in answer:
+            raise InteractionFailed(answer["error"])
+        choices: list[Json] = answer["choices"]
+        return choices
+
+    async def press(self, message: Json, label: str, *, values: list[str] | None = None) -> str:
+        """Press the button with this label, or choose from the menu with this placeholder or custom id."""
+        for _, component in walk(message["components"]):
+            names = (component.get("label"), component.get("placeholder"), component.get("custom_id"))
+            if component.get("custom_id") and label in names:
+                custom_id = component["custom_id"]
+                answer = await self._post(
+                    "press", message=message["id"], custom_id=custom_id, values=values or []
+                )
+                return str(answer["interaction_id"])
+        raise RefusedByClient(f"The message has nothing called {label}.")
+
+    async def submit(self, modal: Json, **values: Any) -> str:
+        """Submit a modal (as the event MODAL carried it) and return the new interaction's id."""
+        answer = await self._post("modal", interaction=modal["interaction_id"], values=values)
+        return str(answer["interaction_id"])
+
+    async def delete(self, message: Json) -> None:
+        """Delete a message as a moderator, or dismiss an ephemeral one."""
+        await self._post("delete", message=message["id"])
+
+    async def accept_dms(self, accepts: bool) -> None:
+        """Open or close direct messages to the bot."""
+        await self._post("dms", accepts=accepts)
+
+    async def attachment_bytes(self, message: Json, index: int = 0) -> bytes:
+        """Return the content of a message's attachment."""
+        async with self._http.get(message["attachments"][index]["url"]) as response:
+            response.raise_for_status()
+            return await response.read()
+
+    async def pictures(self, message: Json) -> list[bytes]:
+        """Return the pictures that a message shows in its galleries and thumbnails, in order."""
+        shown: list[bytes] = []
+        for medium in media(message["components"]):
+            async with self._http.get(medium["url"]) as response:
+                response.raise_for_status()
+                shown.append(await response.read())
+        return shown
+
+    async def violations(self) -> list[str]:
+        """Return the sandbox's log of violations."""
+        seen: list[str] = await self._get("log")
+        return seen
+
+    async def misbehave(self, **faults: Any) -> None:
+        """Let the sandbox misbehave."""
+        async with self._http.post(f"{self._address}/sandbox/misbehave", json=faults) as response:
+            await _checked(response)
+
+    async def wait_for(
+        self,
+        found: Callable[[list[Json]], Found | None],
+        *,
+        channel: str | None = None,
+        timeout: float = TIMEOUT,  # noqa: ASYNC109 - the deadline is part of what is asked
+    ) -> Found:
+        """Wait until `found(messages)` of a channel returns something true, and return that."""
+
+        async def look() -> Found | None:
+            return found(await self.messages(channel))
+
+        return await self._until(look, timeout, "no such message")
+
+    async def wait_for_message(
+        self,
+        predicate: Callable[[Json], bool],
+        *,
+        channel: str | None = None,
+        timeout: float = TIMEOUT,  # noqa: ASYNC109
+    ) -> Json:
+        """Wait for a message that `predicate` accepts; the newest wins."""
+
+        def newest(messages: list[Json]) -> Json | None:
+            return next(filter(predicate, reversed(messages)), None)
+
+        return await self.wait_for(newest, channel=channel, timeout=timeout)
+
+    async def message_of(
+        self,
+        interaction: str,
+        predicate: Callable[[Json], bool] = lambda message: not message["flags"] & 128,
+        *,
+        channel: str | None = None,
+        timeout: float = TIMEOUT,  # noqa: ASYNC109
+    ) -> Json:
+        """Wait for the answer to an interaction (once it no longer says "thinking…", or as `predicate`
+        wants it); raise `InteractionFailed` if the member is told that the bot did not respond."""
+
+        async def look() -> Json | None:
+            self._raise_if_failed(interaction)
+            for message in await self.messages(channel):
+                if (message.get("interaction_metadata") or {}).get("id") == interaction and predicate(
+                    message
+                ):
+                    return message
+            return None
+
+        return await self._until(look, timeout, f"no answer to {interaction}")
+
+    async def modal_of(
+        self,
+        interaction: str,
+        *,
+        timeout: float = TIMEOUT,  # noqa: ASYNC109
+    ) -> Json:
+        """Wait for the modal that an interaction opens."""
+
+        async def look() -> Json | None:
+            self._raise_if_failed(interaction)
+            return next(
+                (modal for modal in self._heard("MODAL") if modal["interaction_id"] == interaction), None
+            )
+
+        return await self._until(look, timeout, f"no modal for {interaction}")
+
+    def _heard(self, event: str) -> list[Json]:
+        return [each["data"] for each in self.events if each["type"] == event]
+
+    def _raise_if_failed(self, interaction: str) -> None:
+        for failure in self._heard("INTERACTION_FAILED"):
+            if failure["interaction_id"] == interaction:
+                raise InteractionFailed(failure["message"])
+
+    async def _until(self, look: Callable[[], Awaitable[Found | None]], seconds: float, why: str) -> Found:
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    seen = self._changes
+                    result = await look()
+                    if result:
+                        return result
+                    async with self._changed:
+                        while self._changes == seen:
+                            await self._changed.wait()
+        except TimeoutError:
+            raise TimeoutError(f"{why} within {seconds:g} s") from None
+
+
+async def _checked(response: aiohttp.ClientResponse) -> Any:
+    answer = await response.json()
+    if response.status == 400:
+        raise RefusedByClient(" ".join(answer["errors"]))
+    response.raise_for_status()
+    return answer

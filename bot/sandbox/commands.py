@@ -1,0 +1,158 @@
+"""The registered application commands, of all servers and of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bot.sandbox.command_rules import CHAT_INPUT, check_commands
+from bot.sandbox.log import Log
+from bot.sandbox.rejections import Json, Rejection, unknown
+from bot.sandbox.state import Event, World
+
+DAY_SECONDS = 24 * 3600.0
+CREATIONS_PER_DAY = 200
+GLOBAL = "global"
+
+
+class Commands:
+    """Commands by scope (a server's id, or "global"), as the REST routes change them."""
+
+    def __init__(self, world: World, log: Log) -> None:
+        self._world = world
+        self._log = log
+        self._scopes: dict[str, dict[int, Json]] = {}
+        self._creations: dict[str, list[float]] = {}
+
+    def all(self, scope: str) -> list[Json]:
+        """Return the commands of one scope."""
+        return list(self._scopes.get(scope, {}).values())
+
+    def offered(self, guild_id: int | None) -> Iterator[Json]:
+        """Yield what a member can use in a server, or in direct messages (None)."""
+        if guild_id is not None:
+            yield from self.all(str(guild_id))
+        for command in self.all(GLOBAL):
+            contexts = command.get("contexts")
+            if contexts is None or (0 if guild_id is not None else 1) in contexts:
+                yield command
+
+    def get(self, scope: str, command_id: str) -> Json:
+        """Return one command, or raise 10063."""
+        command = self._scopes.get(scope, {}).get(int(command_id)) if command_id.isdecimal() else None
+        if command is None:
+            raise unknown("application command", 10063)
+        return command
+
+    def replace_all(self, scope: str, given: Any) -> list[Json]:
+        """Put a scope's whole set: what keeps its name keeps its id, what is missing goes."""
+        commands = [each for each in given or [] if isinstance(each, dict)]
+        self._note(check_commands(commands))
+        old = {self._key(command): command for command in self.all(scope)}
+        created = sum(self._key(command) not in old for command in commands)
+        self._count_creations(scope, created)
+        fresh = [self._registered(scope, command, old.get(self._key(command))) for command in commands]
+        self._scopes[scope] = {int(command["id"]): command for command in fresh}
+        self._changed()
+        return fresh
+
+    def put(self, scope: str, given: Json) -> tuple[Json, bool]:
+        """Create one command, or replace that of the same name; return it and whether it is new."""
+        old = {self._key(command): command for command in self.all(scope)}
+        before = old.get(self._key(given))
+        others = [command for command in old.values() if command is not before]
+        self._note(check_commands([given]))
+        self._check_room(others, given)
+        self._count_creations(scope, 0 if before else 1)
+        command = self._registered(scope, given, before)
+        self._scopes.setdefault(scope, {})[int(command["id"])] = command
+        self._changed()
+        return command, before is None
+
+    def patch(self, scope: str, command_id: str, given: Json) -> Json:
+        """Change some fields of one command."""
+        before = self.get(scope, command_id)
+        self._note([f"unknown field {name}" for name in given if name in ("id", "type")])
+        body = {
+            key: value
+            for key, value in before.items()
+            if key not in ("application_id", "version", "guild_id")
+        }
+        merged = {**body, **given}
+        self._note(check_commands([merged]))
+        command = self._registered(scope, merged, before)
+        self._scopes[scope][int(command_id)] = command
+        self._changed()
+        return command
+
+    def delete(self, scope: str, command_id: str) -> None:
+        """Take one command away."""
+        self.get(scope, command_id)
+        del self._scopes[scope][int(command_id)]
+        self._changed()
+
+    @staticmethod
+    def _key(command: Json) -> tuple[int, str]:
+        return command.get("type") or CHAT_INPUT, str(command.get("name"))
+
+    @staticmethod
+    def _check_room(others: list[Json], given: Json) -> None:
+        kind = given.get("type") or CHAT_INPUT
+        if kind == CHAT_INPUT and sum(command["type"] == CHAT_INPUT for command in others) >= 100:
+            raise Rejection(400, 30032, "Maximum number of application commands reached (100)")
+
+    def _count_creations(self, scope: str, created: int) -> None:
+        now = self._world.clock()
+        recent = [at for at in self._creations.get(scope, []) if at > now - DAY_SECONDS]
+        if len(recent) + created > CREATIONS_PER_DAY:
+            message = (
+                f"Max number of daily application command creates has been reached ({CREATIONS_PER_DAY})"
+            )
+            raise Rejection(400, 30034, message)
+        self._creations[scope] = recent + [now] * created
+
+    def _registered(self, scope: str, given: Json, before: Json | None) -> Json:
+        permissions = given.get("default_member_permissions")
+        command: Json = {
+            "id": before["id"] if before else str(self._world.new_id()),
+            "application_id": str(self._world.application_id),
+            "type": given.get("type") or CHAT_INPUT,
+            "name": given["name"],
+            "name_localizations": given.get("name_localizations"),
+            "description": given.get("description") or "",
+            "description_localizations": given.get("description_localizations"),
+            "default_member_permissions": str(permissions) if permissions is not None else None,
+            "nsfw": bool(given.get("nsfw", False)),
+        }
+        if given.get("options"):
+            command["options"] = [_option(option) for option in given["options"]]
+        if scope == GLOBAL:
+            command["dm_permission"] = bool(given.get("dm_permission", True))
+            command["contexts"] = given.get("contexts")
+            command["integration_types"] = given.get("integration_types") or [0]
+        else:
+            command["guild_id"] = scope
+        same = before is not None and command == {k: v for k, v in before.items() if k != "version"}
+        command["version"] = before["version"] if before and same else str(self._world.new_id())
+        return command
+
+    def _note(self, oddities: list[str]) -> None:
+        for oddity in oddities:
+            self._log.violation(f"application command: {oddity}")
+
+    def _changed(self) -> None:
+        self._world.emit(Event(type="COMMANDS_UPDATE", data=None))
+
+
+def _option(given: Json) -> Json:
+    """An option as Discord answers with it: what is null is left out."""
+    option = {key: value for key, value in given.items() if value is not None}
+    if "options" in option:
+        option["options"] = [_option(each) for each in option["options"]]
+    if "choices" in option:
+        option["choices"] = [
+            {k: v for k, v in choice.items() if v is not None} for choice in option["choices"]
+        ]
+        if not option["choices"]:
+            del option["choices"]
+    return option

@@ -1,0 +1,65 @@
+"""The small server that every sandbox starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bot.sandbox.permissions import OF_EVERYONE, Permission
+from bot.sandbox.state import Channel, Member, Role, User, World
+
+# Ids are fixed, so that links, tests and screenshots stay the same from run to run.
+GUILD_ID = 1_300_000_000_000_000_000
+BOT_ID = 1_300_000_000_000_000_001
+MODERATORS_ID = 1_300_000_000_000_000_010
+BOT_ROLE_ID = 1_300_000_000_000_000_011
+FOUNDED_AT = 1_730_000_000.0
+
+PEOPLE = (
+    User(id=1_300_000_000_000_000_101, username="mina", global_name="Mina", locale="en-US"),
+    User(id=1_300_000_000_000_000_102, username="ravi", global_name="Ravi", locale="en-GB"),
+    User(id=1_300_000_000_000_000_103, username="yuna", global_name="Yuna", locale="ko"),
+    User(id=1_300_000_000_000_000_104, username="omar", global_name="Omar", locale="en-US"),
+)
+CHANNELS = (
+    Channel(id=1_300_000_000_000_000_201, name="general", topic="Say hello", position=0),
+    Channel(id=1_300_000_000_000_000_202, name="art", topic="Type /imagine and see", position=1),
+    Channel(id=1_300_000_000_000_000_203, name="nsfw-art", topic="Adults only", nsfw=True, position=2),
+)
+BOT_PERMISSIONS = OF_EVERYONE | Permission.MANAGE_MESSAGES
+
+
+def found(clock: Callable[[], float]) -> World:
+    """Return a new world with the small server in it: Mina moderates, the bot has a role of its own."""
+    bot = User(id=BOT_ID, username="sdjax", global_name="sdjax", bot=True)
+    world = World(
+        clock=clock,
+        guild_id=GUILD_ID,
+        guild_name="The Studio",
+        owner_id=PEOPLE[0].id,
+        bot_id=BOT_ID,
+        created_at=FOUNDED_AT,
+    )
+    roles = (
+        Role(id=GUILD_ID, name="@everyone", permissions=int(OF_EVERYONE), position=0),
+        Role(
+            id=MODERATORS_ID,
+            name="Moderators",
+            permissions=int(OF_EVERYONE | Permission.ADMINISTRATOR),
+            position=1,
+            color=0xC27C0E,
+        ),
+        Role(id=BOT_ROLE_ID, name="sdjax", permissions=int(BOT_PERMISSIONS), position=2, bot_id=BOT_ID),
+    )
+    world.roles = {role.id: role for role in roles}
+    world.members = {user.id: Member(user=user) for user in (*PEOPLE, bot)}
+    world.members[PEOPLE[0].id].roles = (MODERATORS_ID,)
+    world.members[BOT_ID].roles = (BOT_ROLE_ID,)
+    for channel in CHANNELS:
+        world.channels[channel.id] = Channel(
+            id=channel.id,
+            name=channel.name,
+            topic=channel.topic,
+            nsfw=channel.nsfw,
+            position=channel.position,
+        )
+    return world

@@ -1,0 +1,99 @@
+"""Components as Discord answers with them: numbered, defaults filled in, attachments resolved; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from bot.sandbox import component_rules as kinds
+from bot.sandbox.rejections import FormErrors, Json, Path
+
+ATTACHMENT = "attachment://"
+Unfurl = Callable[[str], Json | None]
+
+DEFAULTS: dict[int, Json] = {
+    kinds.CONTAINER: {"accent_color": None, "spoiler": False},
+    kinds.SEPARATOR: {"spacing": 1, "divider": True},
+    kinds.THUMBNAIL: {"description": None, "spoiler": False},
+    kinds.FILE: {"spoiler": False},
+    **{kind: {"min_values": 1, "max_values": 1} for kind in kinds.SELECTS},
+}
+
+
+def resolve(components: list[Json], unfurl: Unfurl, errors: FormErrors) -> list[Json]:
+    """Return `components` as the answer shows them.
+
+    `unfurl` turns the address of a medium into Discord's media object, or None where it names a file
+    that was not uploaded; that is noted as a mistake.
+    """
+    taken = {each["id"] for _, each in kinds.walk(components) if each.get("id")}
+    numbers = (number for number in count(1) if number not in taken)
+    return [
+        _resolve_one(component, ("components", index), unfurl, errors, lambda: next(numbers))
+        for index, component in enumerate(components)
+    ]
+
+
+def _resolve_one(
+    component: Json, path: Path, unfurl: Unfurl, errors: FormErrors, number: Callable[[], int]
+) -> Json:
+    given = {key: value for key, value in component.items() if value is not None}
+    seen: Json = {**DEFAULTS.get(component["type"], {}), **given}
+    seen["id"] = component.get("id") or number()
+    if "components" in seen:
+        seen["components"] = [
+            _resolve_one(child, (*path, "components", index), unfurl, errors, number)
+            for index, child in enumerate(seen["components"])
+        ]
+    if "accessory" in seen:
+        seen["accessory"] = _resolve_one(seen["accessory"], (*path, "accessory"), unfurl, errors, number)
+    if component["type"] == kinds.GALLERY:
+        seen["items"] = [
+            {
+                "description": item.get("description"),
+                "spoiler": bool(item.get("spoiler")),
+                "media": _medium(item["media"], (*path, "items", index, "media"), unfurl, errors),
+            }
+            for index, item in enumerate(component["items"])
+        ]
+    elif component["type"] == kinds.THUMBNAIL:
+        seen["media"] = _medium(component["media"], (*path, "media"), unfurl, errors)
+    elif component["type"] == kinds.FILE:
+        seen["file"] = _medium(component["file"], (*path, "file"), unfurl, errors)
+        named = unfurl(component["file"]["url"]) or {}
+        seen["name"], seen["size"] = named.get("name"), named.get("size")
+    return seen
+
+
+def _medium(given: Json, path: Path, unfurl: Unfurl, errors: FormErrors) -> Json:
+    medium = unfurl(given["url"])
+    if medium is None:
+        errors.add(
+            (*path, "url"),
+            "UNFURLED_MEDIA_ITEM_REFERENCED_ATTACHMENT_NOT_FOUND",
+            f"The referenced attachment {given['url']} was not found.",
+        )
+        return {"id": "0", "url": "", "proxy_url": ""}
+    return {field: value for field, value in medium.items() if field not in ("name", "size")}
+
+
+def find(components: list[Json], custom_id: str) -> Json | None:
+    """Return the component a person would press, or None."""
+    return next((each for _, each in kinds.walk(components) if each.get("custom_id") == custom_id), None)
+
+
+def texts(components: list[Json]) -> list[str]:
+    """Return the words that the text components show."""
+    return [
+        str(each.get("content", "")) for _, each in kinds.walk(components) if each.get("type") == kinds.TEXT
+    ]
+
+
+def media(components: list[Json]) -> list[Any]:
+    """Return the media objects of galleries and thumbnails, in order."""
+    found: list[Any] = []
+    for _, each in kinds.walk(components):
+        found += [item["media"] for item in each.get("items", [])]
+        found += [each["media"]] if "media" in each else []
+    return found

@@ -1,0 +1,45 @@
+"""The sandbox's parts put together, without a socket in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bot.sandbox.callbacks import Callbacks
+from bot.sandbox.commands import Commands
+from bot.sandbox.community import found
+from bot.sandbox.exchange import Observer, nobody
+from bot.sandbox.faults import Faults
+from bot.sandbox.interactions import Interactions
+from bot.sandbox.log import Log
+from bot.sandbox.posting import Posting
+from bot.sandbox.rates import Rates
+from bot.sandbox.rules import Limits
+
+WRONG_TOKEN = "wrong-token"  # noqa: S105 - the one token that the sandbox refuses
+
+
+class Core:
+    """State, rules and misbehaviour of one sandbox."""
+
+    def __init__(self, clock: Callable[[], float], *, observer: Observer | None = None) -> None:
+        self.clock = clock
+        self.observer = observer or nobody
+        self.log = Log()
+        self.limits = Limits()
+        self.faults = Faults()
+        self.rates = Rates(clock)
+        self.world = found(clock)
+        self.posting = Posting(self.world, self.log)
+        self.commands = Commands(self.world, self.log)
+        self.forbidden: set[int] = set()
+        self.bot_present_since: Callable[[float], bool] = lambda _at: False
+        self.interactions = Interactions(self.world, self.log, self._is_excused)
+        self.callbacks = Callbacks(self.world, self.interactions, self.posting, self.log)
+
+    def _is_excused(self, created_at: float) -> bool:
+        return self.faults.slow_ms > 0 or not self.bot_present_since(created_at)
+
+
+def is_good_token(token: str) -> bool:
+    """Whether the bot may log in with `token`: any will do but the empty one and "wrong-token"."""
+    return bool(token.strip()) and token != WRONG_TOKEN

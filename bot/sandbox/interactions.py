@@ -1,0 +1,246 @@
+"""Interactions from the press of a key to the end of their tokens, and what Discord makes of the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bot.sandbox import rules
+from bot.sandbox.log import Log
+from bot.sandbox.objects import (
+    INTERACTION_TYPES,
+    guild_object,
+    interaction_channel_object,
+    member_object,
+    message_object,
+    user_object,
+)
+from bot.sandbox.rejections import Json, Rejection, unknown
+from bot.sandbox.state import DIRECT_MESSAGE, Channel, Event, Flag, Message, World
+
+FAILURES = {
+    "command": "The application did not respond",
+    "component": "This interaction failed",
+    "modal": "Something went wrong. Try again.",
+}
+
+
+@dataclass(kw_only=True)
+class Interaction:
+    """One thing that a member did. `kind` is "command", "component", "autocomplete" or "modal".
+
+    `excused` says that the sandbox itself made it fail (misbehaviour, or no bot was there), so that
+    a missing answer is nobody's violation.
+    """
+
+    id: int
+    token: str
+    kind: str
+    member_id: int
+    channel_id: int
+    created_at: float
+    data: Json
+    metadata: Json
+    name: str | None = None
+    message: Message | None = None
+    acknowledged: int | None = None
+    failed: bool = False
+    dead: bool = False
+    excused: bool = False
+    original: Message | None = None
+    message_ids: set[int] = field(default_factory=set)
+    modal: Json | None = None
+    choices: asyncio.Future[list[Json]] | None = None
+
+
+class Interactions:
+    """All interactions; `excuse` tells whether a failure now would be the sandbox's own doing."""
+
+    def __init__(self, world: World, log: Log, excuse: Callable[[float], bool]) -> None:
+        self._world = world
+        self._log = log
+        self._excuse = excuse
+        self._by_id: dict[int, Interaction] = {}
+        self._by_token: dict[str, Interaction] = {}
+
+    def begin(
+        self,
+        kind: str,
+        member_id: int,
+        channel: Channel,
+        data: Json,
+        *,
+        name: str | None = None,
+        message: Message | None = None,
+        origin: Interaction | None = None,
+    ) -> Interaction:
+        """Note what a member did and send INTERACTION_CREATE to the bot."""
+        interaction = Interaction(
+            id=self._world.new_id(),
+            token=secrets.token_urlsafe(96),
+            kind=kind,
+            member_id=member_id,
+            channel_id=channel.id,
+            created_at=self._world.clock(),
+            data=data,
+            metadata={},
+            name=name,
+            message=message,
+        )
+        interaction.metadata = self._metadata(interaction, origin)
+        if kind == "autocomplete":
+            interaction.choices = asyncio.get_running_loop().create_future()
+        self._by_id[interaction.id] = self._by_token[interaction.token] = interaction
+        self._world.emit(Event(type="INTERACTION_CREATE", data=self.payload(interaction)))
+        return interaction
+
+    def get(self, interaction_id: int) -> Interaction | None:
+        """Return an interaction, whatever its state."""
+        return self._by_id.get(interaction_id)
+
+    def payload(self, interaction: Interaction) -> Json:
+        """The INTERACTION_CREATE that the bot receives."""
+        world = self._world
+        channel = world.channels[interaction.channel_id]
+        direct = channel.type == DIRECT_MESSAGE
+        member = world.members[interaction.member_id]
+        payload: Json = {
+            "id": str(interaction.id),
+            "application_id": str(world.application_id),
+            "type": INTERACTION_TYPES[interaction.kind],
+            "data": interaction.data,
+            "channel_id": str(channel.id),
+            "channel": interaction_channel_object(world, channel, interaction.member_id),
+            "token": interaction.token,
+            "version": 1,
+            "app_permissions": str(world.permissions(world.bot_id, channel)),
+            "locale": member.user.locale,
+            "entitlements": [],
+            "authorizing_integration_owners": interaction.metadata["authorizing_integration_owners"],
+            "context": 1 if direct else 0,
+            "attachment_size_limit": rules.MAX_FILE_BYTES,
+        }
+        if interaction.message is not None:
+            payload["message"] = message_object(world, interaction.message)
+        if direct:
+            return {**payload, "user": user_object(member.user)}
+        permissions = str(world.permissions(interaction.member_id, channel))
+        return {
+            **payload,
+            "guild_id": str(world.guild_id),
+            "guild_locale": "en-US",
+            "guild": {key: guild_object(world)[key] for key in ("id", "features")} | {"locale": "en-US"},
+            "member": {**member_object(world, member), "permissions": permissions},
+        }
+
+    def _metadata(self, interaction: Interaction, origin: Interaction | None) -> Json:
+        direct = self._world.channels[interaction.channel_id].type == DIRECT_MESSAGE
+        owner = "0" if direct else str(self._world.guild_id)
+        metadata: Json = {
+            "id": str(interaction.id),
+            "type": INTERACTION_TYPES[interaction.kind],
+            "user": user_object(self._world.user(interaction.member_id)),
+            "authorizing_integration_owners": {"0": owner},
+        }
+        if interaction.kind == "component" and interaction.message is not None:
+            metadata["interacted_message_id"] = str(interaction.message.id)
+        if interaction.kind == "modal" and origin is not None:
+            metadata["triggering_interaction_metadata"] = origin.metadata
+        return metadata
+
+    def to_acknowledge(self, interaction_id: str, token: str) -> Interaction:
+        """Return the interaction for its first answer, or raise 10062 or 40060."""
+        interaction = self._by_id.get(int(interaction_id)) if interaction_id.isdecimal() else None
+        if interaction is None or interaction.token != token:
+            raise unknown("interaction", 10062)
+        if interaction.acknowledged is not None:
+            raise Rejection(
+                400, 40060, "Interaction has already been acknowledged.", violation=not interaction.excused
+            )
+        self._check_deadline(interaction)
+        if interaction.failed or interaction.dead:
+            raise unknown("interaction", 10062, violation=False)  # the missed deadline is in the log already
+        return interaction
+
+    def to_follow_up(self, application_id: str, token: str) -> Interaction:
+        """Return the acknowledged interaction of a live token, or raise 10015 or 50027."""
+        interaction = self._by_token.get(token)
+        if interaction is None or application_id != str(self._world.application_id):
+            raise unknown("Webhook", 10015)
+        if interaction.dead:
+            raise Rejection(401, 50027, "Invalid Webhook Token", violation=False)
+        if self._world.clock() >= interaction.created_at + rules.TOKEN_SECONDS:
+            raise Rejection(401, 50027, "Invalid Webhook Token")
+        if interaction.acknowledged is None:
+            raise unknown("Webhook", 10015, violation=not interaction.excused)
+        return interaction
+
+    def new_message(self, interaction: Interaction) -> Message:
+        """Return the bare message of an answer or a follow-up."""
+        message = Message(
+            id=self._world.new_id(),
+            channel_id=interaction.channel_id,
+            author_id=self._world.bot_id,
+            created_at=self._world.clock(),
+            webhook_id=self._world.application_id,
+            interaction_metadata=dict(interaction.metadata),
+        )
+        interaction.message_ids.add(message.id)
+        return message
+
+    def adopt(self, interaction: Interaction, message: Message) -> None:
+        """Make `message` the interaction's first answer (@original)."""
+        interaction.original = message
+        if interaction.kind == "command":
+            message.type = 20
+            message.interaction = {
+                "id": str(interaction.id),
+                "type": 2,
+                "name": interaction.name or "",
+                "user": user_object(self._world.user(interaction.member_id)),
+            }
+
+    def expire_tokens(self) -> None:
+        """Let every token of this moment be dead, as if its 15 minutes were over."""
+        for interaction in self._by_id.values():
+            interaction.dead = interaction.excused = True
+
+    def excuse_all(self) -> None:
+        """The sandbox misbehaves: what is open now may fail without blame."""
+        for interaction in self._by_id.values():
+            if interaction.acknowledged is None:
+                interaction.excused = True
+
+    def check_deadlines(self) -> None:
+        """Fail what was not acknowledged in time, and note answers that were promised and never came."""
+        for interaction in [*self._by_id.values()]:
+            self._check_deadline(interaction)
+            self._check_promise(interaction)
+
+    def _check_deadline(self, interaction: Interaction) -> None:
+        late = self._world.clock() >= interaction.created_at + rules.ACKNOWLEDGE_SECONDS
+        if interaction.acknowledged is not None or interaction.failed or not late:
+            return
+        self._fail(interaction, f"no acknowledgement within {rules.ACKNOWLEDGE_SECONDS:g} s")
+
+    def _check_promise(self, interaction: Interaction) -> None:
+        over = self._world.clock() >= interaction.created_at + rules.TOKEN_SECONDS
+        promised = interaction.original is not None and interaction.original.flags & Flag.LOADING
+        if over and promised and not interaction.failed:
+            self._fail(interaction, "deferred and never answered within 15 min")
+
+    def _fail(self, interaction: Interaction, reason: str) -> None:
+        interaction.failed = True
+        if not (interaction.excused or self._excuse(interaction.created_at)):
+            self._log.violation(f"{interaction.kind} {interaction.name or interaction.id}: {reason}")
+        if interaction.choices is not None and not interaction.choices.done():
+            interaction.choices.set_result([])
+            return
+        data = {
+            "interaction_id": str(interaction.id),
+            "channel_id": str(interaction.channel_id),
+            "message": FAILURES.get(interaction.kind, ""),
+        }
+        self._world.emit(Event(type="INTERACTION_FAILED", data=data, member_id=interaction.member_id))

@@ -1,0 +1,278 @@
+"""Discord's JSON objects, made from the state; pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.sandbox.rejections import Json
+from bot.sandbox.state import DIRECT_MESSAGE, Attachment, Channel, Flag, Member, Message, Role, User, World
+
+INTERACTION_TYPES = {"command": 2, "component": 3, "autocomplete": 4, "modal": 5}
+
+
+def timestamp(seconds: float) -> str:
+    """ISO 8601 in UTC with microseconds, as Discord writes it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+
+
+def user_object(user: User) -> Json:
+    """A user as everybody sees it."""
+    seen: Json = {
+        "id": str(user.id),
+        "username": user.username,
+        "global_name": user.global_name,
+        "discriminator": "0",
+        "avatar": None,
+        "avatar_decoration_data": None,
+        "public_flags": 0,
+        "flags": 0,
+        "primary_guild": None,
+    }
+    return {**seen, "bot": True} if user.bot else seen
+
+
+def own_user_object(user: User) -> Json:
+    """The bot's own user, as /users/@me answers."""
+    return {**user_object(user), "mfa_enabled": True, "locale": user.locale, "verified": True, "email": None}
+
+
+def member_object(world: World, member: Member, *, with_user: bool = True) -> Json:
+    """A member of the server."""
+    seen: Json = {
+        "avatar": None,
+        "banner": None,
+        "communication_disabled_until": None,
+        "flags": 0,
+        "joined_at": timestamp(world.created_at),
+        "nick": None,
+        "pending": False,
+        "premium_since": None,
+        "roles": [str(role) for role in member.roles],
+        "mute": False,
+        "deaf": False,
+    }
+    return {**seen, "user": user_object(member.user)} if with_user else seen
+
+
+def role_object(role: Role) -> Json:
+    """A role of the server."""
+    seen: Json = {
+        "id": str(role.id),
+        "name": role.name,
+        "permissions": str(role.permissions),
+        "position": role.position,
+        "color": role.color,
+        "colors": {"primary_color": role.color, "secondary_color": None, "tertiary_color": None},
+        "hoist": False,
+        "managed": role.bot_id is not None,
+        "mentionable": False,
+        "icon": None,
+        "unicode_emoji": None,
+        "flags": 0,
+    }
+    return {**seen, "tags": {"bot_id": str(role.bot_id)}} if role.bot_id is not None else seen
+
+
+def channel_object(world: World, channel: Channel) -> Json:
+    """A text channel or a direct-message channel."""
+    last = max((message.id for message in world.messages_in(channel.id)), default=None)
+    seen: Json = {
+        "id": str(channel.id),
+        "type": channel.type,
+        "flags": 0,
+        "last_message_id": str(last) if last else None,
+    }
+    if channel.type == DIRECT_MESSAGE:
+        recipient = world.user(channel.recipient_id or world.bot_id)
+        return {**seen, "recipients": [user_object(recipient)]}
+    return {
+        **seen,
+        "guild_id": str(world.guild_id),
+        "name": channel.name,
+        "topic": channel.topic,
+        "nsfw": channel.nsfw,
+        "position": channel.position,
+        "parent_id": None,
+        "rate_limit_per_user": 0,
+        "permission_overwrites": [
+            {
+                "id": str(target),
+                "type": 0 if target in world.roles else 1,
+                "allow": str(allow),
+                "deny": str(deny),
+            }
+            for target, (allow, deny) in channel.overwrites.items()
+        ],
+    }
+
+
+def interaction_channel_object(world: World, channel: Channel, user_id: int) -> Json:
+    """A channel as an interaction carries it, with the permissions of the one who acts."""
+    seen = channel_object(world, channel)
+    seen.pop("permission_overwrites", None)
+    if channel.type == DIRECT_MESSAGE:
+        return {**seen, "name": None}
+    return {**seen, "permissions": str(world.permissions(user_id, channel))}
+
+
+def guild_object(world: World) -> Json:
+    """The server, without its channels and members."""
+    nothing: dict[str, Any] = dict.fromkeys(
+        (
+            "icon", "description", "home_header", "splash", "discovery_splash", "banner", "application_id",
+            "afk_channel_id", "system_channel_id", "widget_channel_id", "vanity_url_code", "max_presences",
+            "rules_channel_id", "safety_alerts_channel_id", "public_updates_channel_id", "incidents_data",
+            "hub_type",
+        )
+    )  # fmt: skip
+    return {
+        **nothing,
+        "id": str(world.guild_id),
+        "name": world.guild_name,
+        "owner_id": str(world.owner_id),
+        "features": [],
+        "region": "us-central",
+        "afk_timeout": 300,
+        "system_channel_flags": 0,
+        "widget_enabled": False,
+        "verification_level": 1,
+        "roles": [role_object(role) for role in world.roles.values()],
+        "default_message_notifications": 1,
+        "mfa_level": 0,
+        "explicit_content_filter": 2,
+        "max_members": 500_000,
+        "max_stage_video_channel_users": 50,
+        "max_video_channel_users": 25,
+        "premium_tier": 0,
+        "premium_subscription_count": 0,
+        "preferred_locale": "en-US",
+        "premium_progress_bar_enabled": False,
+        "nsfw": False,
+        "nsfw_level": 0,
+        "emojis": [],
+        "stickers": [],
+    }
+
+
+def guild_create_object(world: World) -> Json:
+    """The server as GUILD_CREATE carries it to a bot without the members' intent."""
+    channels = [channel for channel in world.channels.values() if channel.type != DIRECT_MESSAGE]
+    return {
+        **guild_object(world),
+        "joined_at": timestamp(world.created_at),
+        "large": False,
+        "unavailable": False,
+        "member_count": len(world.members),
+        "members": [member_object(world, world.members[world.bot_id])],
+        "channels": [channel_object(world, channel) for channel in channels],
+        "threads": [],
+        "presences": [],
+        "voice_states": [],
+        "stage_instances": [],
+        "guild_scheduled_events": [],
+        "soundboard_sounds": [],
+    }
+
+
+def attachment_object(world: World, attachment: Attachment) -> Json:
+    """An uploaded file with its address."""
+    url = f"{world.address}/attachments/{attachment.channel_id}/{attachment.id}/{attachment.filename}"
+    seen: Json = {
+        "id": str(attachment.id),
+        "filename": attachment.filename,
+        "size": len(attachment.data),
+        "url": url,
+        "proxy_url": url,
+        "content_type": attachment.content_type,
+    }
+    if attachment.description is not None:
+        seen["description"] = attachment.description
+    if attachment.width is not None:
+        seen |= {"width": attachment.width, "height": attachment.height}
+    if attachment.ephemeral:
+        seen["ephemeral"] = True
+    return seen
+
+
+def message_object(world: World, message: Message) -> Json:
+    """A message as REST answers with it."""
+    v2 = bool(message.flags & Flag.IS_COMPONENTS_V2)
+    seen: Json = {
+        "id": str(message.id),
+        "channel_id": str(message.channel_id),
+        "type": message.type,
+        "author": user_object(world.user(message.author_id)),
+        "content": "" if v2 else message.content,
+        "timestamp": timestamp(message.created_at),
+        "edited_timestamp": timestamp(message.edited_at) if message.edited_at is not None else None,
+        "flags": message.flags,
+        "embeds": message.embeds,
+        "components": message.components,
+        "attachments": [attachment_object(world, attachment) for attachment in message.attachments],
+        "mentions": [user_object(world.user(user)) for user in message.mentions],
+        "mention_roles": [str(role) for role in message.mention_roles],
+        "mention_everyone": message.mention_everyone,
+        "pinned": False,
+        "tts": False,
+    }
+    optional: dict[str, Any] = {
+        "nonce": message.nonce,
+        "interaction_metadata": message.interaction_metadata,
+        "interaction": message.interaction,
+        "message_reference": message.reference,
+        "webhook_id": str(message.webhook_id) if message.webhook_id else None,
+        "application_id": str(message.webhook_id) if message.webhook_id else None,
+        "reactions": [reaction_object(world, emoji, users) for emoji, users in message.reactions.items()]
+        or None,
+    }
+    return seen | {key: value for key, value in optional.items() if value is not None}
+
+
+def message_event(world: World, message: Message) -> Json:
+    """A message as the gateway carries it: with its server and its author's membership."""
+    seen = message_object(world, message)
+    if world.channels[message.channel_id].type == DIRECT_MESSAGE:
+        return seen
+    member = member_object(world, world.members[message.author_id], with_user=False)
+    return {**seen, "guild_id": str(world.guild_id), "member": member}
+
+
+def reaction_object(world: World, emoji: str, users: list[int]) -> Json:
+    """How often a reaction was given."""
+    return {
+        "emoji": {"id": None, "name": emoji},
+        "count": len(users),
+        "count_details": {"normal": len(users), "burst": 0},
+        "burst_colors": [],
+        "me_burst": False,
+        "me": world.bot_id in users,
+    }
+
+
+def application_object(world: World) -> Json:
+    """The bot's application, as its owner's token sees it."""
+    return {
+        "id": str(world.application_id),
+        "name": world.user(world.bot_id).global_name,
+        "icon": None,
+        "description": "Paints what a community types.",
+        "type": None,
+        "bot": user_object(world.user(world.bot_id)),
+        "bot_public": True,
+        "bot_require_code_grant": False,
+        "verify_key": "0" * 64,
+        "flags": 0,
+        "flags_new": "0",
+        "redirect_uris": [],
+        "interactions_endpoint_url": None,
+        "role_connections_verification_url": None,
+        "owner": user_object(world.user(world.owner_id)),
+        "approximate_guild_count": 1,
+        "approximate_user_install_count": 0,
+        "approximate_user_authorization_count": 0,
+        "explicit_content_filter": 0,
+        "team": None,
+        "eligible_oauth2_scopes": [],
+        "integration_types_config": {"0": {}},
+    }

@@ -1,0 +1,156 @@
+"""What people do in the sandbox: the endpoints under /sandbox for its page, the demo and the tests.
+
+Wherever a member or a channel is named, an id or a name will do. Beside the contract's endpoints:
+- a member in /sandbox/state has `avatar_url`, and `me` also `locale`, `permissions` and `moderator`;
+- POST /sandbox/autocomplete answers `{"choices": […], "error": sentence}` when the bot did not respond;
+- POST /sandbox/delete {member, message} deletes a message as a moderator, or dismisses an ephemeral one;
+- POST /sandbox/dms {member, accepts} opens or closes a member's direct messages to the bot;
+- an event's `data` is the message for MESSAGE_*, `{interaction_id, channel_id, message}` for
+  INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
+  for TYPING and the list of commands for COMMANDS_UPDATE;
+- every mistake is answered as 400 {"errors": [sentence, …]}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from bot.sandbox.actions import Actions, Refused
+from bot.sandbox.core import Core
+from bot.sandbox.objects import message_object
+from bot.sandbox.rejections import Json
+from bot.sandbox.state import Event, Member
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class People:
+    """Serves members over HTTP and tells each what they may see."""
+
+    def __init__(self, core: Core, misbehave: Callable[..., None]) -> None:
+        self._core = core
+        self._misbehave = misbehave
+        self._actions = Actions(core)
+        self._listeners: dict[asyncio.Queue[str | None], Member] = {}
+        core.world.listeners.append(self._on_event)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the endpoints for the application's router."""
+        posts: dict[str, Callable[[Json], Awaitable[Any]]] = {
+            "command": self._actions.command,
+            "autocomplete": self._actions.autocomplete,
+            "press": self._actions.press,
+            "modal": self._actions.modal,
+            "delete": self._actions.delete,
+            "dms": self._actions.dms,
+            "misbehave": self._set_misbehaviour,
+        }
+        return [
+            web.get("/sandbox/state", self._state),
+            web.get("/sandbox/messages", self._messages),
+            web.get("/sandbox/events", self._events),
+            web.get("/sandbox/log", self._log),
+            *(web.post(f"/sandbox/{name}", _posted(action)) for name, action in posts.items()),
+        ]
+
+    async def stop(self) -> None:
+        """End every event stream."""
+        for queue in self._listeners:
+            queue.put_nowait(None)
+
+    async def _state(self, request: web.Request) -> web.Response:
+        return _answered(lambda: self._actions.state(request.query.get("member", "")))
+
+    async def _messages(self, request: web.Request) -> web.Response:
+        query = request.query
+        return _answered(lambda: self._actions.messages(query.get("member", ""), query.get("channel", "")))
+
+    async def _log(self, _request: web.Request) -> web.Response:
+        return _json(self._core.log.violations)
+
+    async def _set_misbehaviour(self, body: Json) -> Json:
+        try:
+            self._misbehave(**body)
+        except (TypeError, ValueError) as mistake:
+            raise Refused([str(mistake)]) from None
+        return {}
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        try:
+            member = self._actions.member(request.query.get("member", ""))
+        except Refused as refused:
+            return _json({"errors": refused.sentences}, status=400)
+        socket = web.WebSocketResponse(heartbeat=30)
+        await socket.prepare(request)
+        queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self._listeners[queue] = member
+        writer = asyncio.create_task(_write(socket, queue))
+        try:
+            async for _ in socket:  # members only listen here; reading notices the end
+                pass
+        finally:
+            del self._listeners[queue]
+            writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+                await writer
+        return socket
+
+    def _on_event(self, event: Event) -> None:
+        if event.type == "INTERACTION_CREATE":
+            return
+        for queue, member in self._listeners.items():
+            data = self._seen_by(member, event)
+            if data is not None:
+                queue.put_nowait(json.dumps({"type": event.type, "data": data}, ensure_ascii=False))
+
+    def _seen_by(self, member: Member, event: Event) -> Any:
+        if event.member_id is not None:
+            return event.data if event.member_id == member.user.id else None
+        if event.message is not None:
+            visible = self._actions.sees(member, event.message)
+            return message_object(self._core.world, event.message) if visible else None
+        if event.type == "COMMANDS_UPDATE":
+            return self._actions.commands(member)
+        return event.data
+
+
+async def _write(socket: web.WebSocketResponse, queue: asyncio.Queue[str | None]) -> None:
+    while not socket.closed:
+        text = await queue.get()
+        if text is None:
+            await socket.close()
+            return
+        await socket.send_str(text)
+
+
+def _posted(action: Callable[[Json], Awaitable[Any]]) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        try:
+            body = await request.json()
+            if not isinstance(body, dict):
+                raise Refused(["The body must be a JSON object."])
+            return _json(await action(body))
+        except ValueError:
+            return _json({"errors": ["The body must be JSON."]}, status=400)
+        except Refused as refused:
+            return _json({"errors": refused.sentences}, status=400)
+
+    return handler
+
+
+def _answered(action: Callable[[], Any]) -> web.Response:
+    try:
+        return _json(action())
+    except Refused as refused:
+        return _json({"errors": refused.sentences}, status=400)
+
+
+def _json(body: Any, *, status: int = 200) -> web.Response:
+    text = json.dumps(body, ensure_ascii=False)
+    return web.Response(status=status, text=text, content_type="application/json")

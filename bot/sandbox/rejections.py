@@ -1,0 +1,97 @@
+"""How the sandbox says no: Discord's statuses, codes and error trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+Path = tuple[str | int, ...]
+
+
+class Rejection(Exception):
+    """A request that Discord refuses, with its HTTP status, JSON error code and message.
+
+    `violation` says whether a correct bot would never have met it; such rejections are logged.
+    """
+
+    def __init__(
+        self, status: int, code: int, message: str, *, errors: Json | None = None, violation: bool = True
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.errors = errors
+        self.violation = violation
+        self.extra: Json = {}
+
+    @property
+    def body(self) -> Json:
+        """The JSON body of the answer."""
+        body: Json = {"message": self.message, "code": self.code, **self.extra}
+        if self.errors:
+            body["errors"] = self.errors
+        return body
+
+    def __str__(self) -> str:
+        details = "; ".join(f"{path}: {text}" for path, text in _leaves(self.errors or {}, ""))
+        return f"{self.status} {self.code} {self.message}" + (f" ({details})" if details else "")
+
+
+def _leaves(errors: Json, path: str) -> list[tuple[str, str]]:
+    found = [(path, str(leaf["message"])) for leaf in errors.get("_errors", [])]
+    for key, below in errors.items():
+        if key != "_errors":
+            found += _leaves(below, f"{path}.{key}" if path else key)
+    return found
+
+
+class FormErrors:
+    """Collects what is wrong with a body, so that all of it is told at once as 50035."""
+
+    def __init__(self) -> None:
+        self._tree: Json = {}
+
+    def add(self, path: Path, code: str, message: str) -> None:
+        """Note one mistake at `path`."""
+        node = self._tree
+        for key in path:
+            node = node.setdefault(str(key), {})
+        node.setdefault("_errors", []).append({"code": code, "message": message})
+
+    def length(self, path: Path, value: Any, least: int, most: int) -> None:
+        """Note a text, or a list, that is too short or too long."""
+        if not least <= len(value) <= most:
+            code = "BASE_TYPE_MAX_LENGTH" if least == 0 else "BASE_TYPE_BAD_LENGTH"
+            said = f"{most} or fewer" if least == 0 else f"between {least} and {most}"
+            self.add(path, code, f"Must be {said} in length.")
+
+    def required(self, path: Path) -> None:
+        """Note a field that is missing."""
+        self.add(path, "BASE_TYPE_REQUIRED", "This field is required")
+
+    def check(self) -> None:
+        """Raise the rejection if anything was noted."""
+        if self._tree:
+            raise Rejection(400, 50035, "Invalid Form Body", errors=self._tree)
+
+
+def unknown(what: str, code: int, *, violation: bool = True) -> Rejection:
+    """Return the 404 for a thing that does not exist, or that the bot may not know of."""
+    return Rejection(404, code, f"Unknown {what}", violation=violation)
+
+
+def unknown_channel() -> Rejection:
+    return unknown("Channel", 10003, violation=False)
+
+
+def unknown_message() -> Rejection:
+    return unknown("Message", 10008, violation=False)
+
+
+def missing_access() -> Rejection:
+    return Rejection(403, 50001, "Missing Access")
+
+
+def missing_permissions() -> Rejection:
+    return Rejection(403, 50013, "Missing Permissions")

@@ -1,0 +1,210 @@
+"""Discord's REST API: each request is read, limited, answered, logged and shown to the observer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import BodyPartReader, hdrs, web
+
+from bot.sandbox import rules
+from bot.sandbox.core import Core, is_good_token
+from bot.sandbox.exchange import Exchange
+from bot.sandbox.posting import Body, Upload
+from bot.sandbox.rates import OTHERS, Limit, refusal_headers
+from bot.sandbox.rejections import Json, Rejection
+
+PREFIX = "/api/v10"
+FILE_FIELD = re.compile(r"files\[(\d+)\]")
+WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One request as a handler sees it."""
+
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Body
+
+    @property
+    def json(self) -> Json:
+        """The body where it is an object, else an empty one."""
+        return self.body.json if isinstance(self.body.json, dict) else {}
+
+    def asks(self, name: str) -> bool:
+        """Whether a boolean query parameter is set."""
+        return self.query.get(name, "").lower() in {"1", "true"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What a handler answers; a status of 204 has no body."""
+
+    body: Any = None
+    status: int = 200
+
+
+NO_CONTENT = Reply(status=204)
+Handler = Callable[[Call], Reply]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One operation of the API. `route` is written as in Discord's documents; `query` names what its
+    query string takes and `fields` what its body takes (None: checked elsewhere)."""
+
+    method: str
+    route: str
+    handler: Handler
+    query: Mapping[str, str] = field(default_factory=dict)
+    fields: frozenset[str] | None = None
+    authorised: bool = True
+    limit: Limit = OTHERS
+
+
+class Rest:
+    """Serves operations over HTTP."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def handle(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """Return the aiohttp handler of one operation."""
+
+        async def handler(request: web.Request) -> web.Response:
+            return await self._serve(operation, request)
+
+        return handler
+
+    async def not_found(self, request: web.Request) -> web.Response:
+        """Answer a path that Discord does not have."""
+        self._core.log.violation(f"{request.method} {request.path}: there is no such operation")
+        return _response(404, {"message": "404: Not Found", "code": 0})
+
+    async def _serve(self, operation: Operation, request: web.Request) -> web.Response:
+        body = Body(json=None, files={})
+        headers: dict[str, str] = {}
+        try:
+            body = await self._read(request)
+            self._check_faults(request, headers)
+            self._check_token(operation, request)
+            self._check_rate(operation, request, headers)
+            reply = self._answer(operation, request, body)
+        except Rejection as rejection:
+            if rejection.violation:
+                self._core.log.violation(f"{operation.method} {request.path}: {rejection}")
+            reply = Reply(status=rejection.status, body=rejection.body)
+        self._core.observer(
+            Exchange(
+                method=operation.method,
+                route=operation.route,
+                query=dict(request.query),
+                request=body.json,
+                status=reply.status,
+                response=reply.body,
+            )
+        )
+        await asyncio.sleep(self._core.faults.slow_ms / 1000)
+        return _response(reply.status, reply.body, headers)
+
+    def _answer(self, operation: Operation, request: web.Request, body: Body) -> Reply:
+        odd = rules.check_query(request.query, operation.query)
+        if operation.fields is not None:
+            odd += rules.unknown_fields(body.json, operation.fields)
+        for sentence in odd:
+            self._core.log.violation(f"{operation.method} {operation.route}: {sentence}")
+        rules.check_upload([len(upload.data) for upload in body.files.values()], self._core.limits)
+        reply = operation.handler(Call(params=request.match_info, query=request.query, body=body))
+        if self._core.faults.take("lose_answers", request.path):
+            self._core.interactions.excuse_all()
+            raise Rejection(502, 0, "502: Bad Gateway", violation=False)
+        return reply
+
+    def _check_faults(self, request: web.Request, headers: dict[str, str]) -> None:
+        faults = self._core.faults
+        if faults.take("rest_429", request.path):
+            self._core.interactions.excuse_all()
+            headers.update(refusal_headers(faults.retry_after, scope="shared"))
+            raise _too_many(faults.retry_after, everywhere=faults.rest_429_global)
+        if faults.take("rest_5xx", request.path):
+            self._core.interactions.excuse_all()
+            raise Rejection(502, 0, "502: Bad Gateway", violation=False)
+
+    def _check_token(self, operation: Operation, request: web.Request) -> None:
+        if not operation.authorised:
+            return
+        kind, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if kind != "Bot" or not is_good_token(token):
+            raise Rejection(401, 0, "401: Unauthorized", violation=kind != "Bot")
+
+    def _check_rate(self, operation: Operation, request: web.Request, headers: dict[str, str]) -> None:
+        info = request.match_info
+        majors = ("channel_id", "guild_id", "webhook_id", "webhook_token", "interaction_id")
+        verdict = self._core.rates.take(
+            f"{operation.method} {operation.route}",
+            "/".join(info[name] for name in majors if name in info),
+            operation.limit,
+            counts_everywhere=operation.authorised,
+        )
+        headers.update(verdict.headers)
+        if verdict.ignored:
+            self._core.log.violation(
+                f"{operation.method} {operation.route}: sent before Retry-After was over"
+            )
+        if not verdict.allowed:
+            raise _too_many(verdict.retry_after, everywhere=verdict.everywhere)
+
+    async def _read(self, request: web.Request) -> Body:
+        if request.method not in WITH_BODY or not request.can_read_body:
+            return Body(json=None, files={})
+        if request.content_type == "application/json":
+            return Body(json=_parse(await request.text()), files={})
+        if request.content_type == "multipart/form-data":
+            return await self._read_multipart(request)
+        await request.read()
+        message = 'Expected "Content-Type" header to be one of {application/json, multipart/form-data}.'
+        raise Rejection(400, 50035, message)
+
+    async def _read_multipart(self, request: web.Request) -> Body:
+        payload: Any = {}
+        files: dict[int, Upload] = {}
+        async for part in await request.multipart():
+            if not isinstance(part, BodyPartReader):
+                continue
+            name, data = part.name or "", bytes(await part.read())
+            found = FILE_FIELD.fullmatch(name)
+            if name == "payload_json":
+                payload = _parse(data.decode())
+            elif found:
+                files[int(found[1])] = Upload(filename=part.filename or "unknown", data=data)
+            else:
+                self._core.log.violation(f"{request.method} {request.path}: unknown part {name}")
+        return Body(json=payload, files=files)
+
+
+def _parse(text: str) -> Any:
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Rejection(400, 50109, "The request body contains invalid JSON.") from None
+
+
+def _too_many(retry_after: float, *, everywhere: bool) -> Rejection:
+    rejection = Rejection(429, 0, "You are being rate limited.", violation=False)
+    rejection.extra = {"retry_after": round(retry_after, 3), "global": everywhere}
+    return rejection
+
+
+def _response(status: int, body: Any, headers: Mapping[str, str] | None = None) -> web.Response:
+    if status == 204:
+        return web.Response(status=204, headers=headers)
+    # The type must have no charset: discord.py compares it with exactly "application/json".
+    data = json.dumps(body, ensure_ascii=False).encode()
+    return web.Response(status=status, body=data, content_type="application/json", headers=headers)

@@ -1,0 +1,106 @@
+"""REST operations about the bot, its application and the server."""
+
+from __future__ import annotations
+
+from bot.sandbox.core import Core
+from bot.sandbox.objects import (
+    application_object,
+    channel_object,
+    guild_object,
+    member_object,
+    own_user_object,
+    role_object,
+    user_object,
+)
+from bot.sandbox.rejections import FormErrors, missing_access, unknown
+from bot.sandbox.rest import Call, Operation, Reply
+from bot.sandbox.state import DIRECT_MESSAGE, Member
+
+
+class About:
+    """Answers what the bot asks about itself and its surroundings."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._world = core.world
+
+    def operations(self) -> list[Operation]:
+        """Return the operations of this part."""
+        guild = "/guilds/{guild_id}"
+        return [
+            Operation(method="GET", route="/users/@me", handler=self._me),
+            Operation(method="GET", route="/users/{user_id}", handler=self._user),
+            Operation(method="GET", route="/applications/@me", handler=self._application),
+            Operation(method="GET", route="/oauth2/applications/@me", handler=self._application),
+            Operation(method="GET", route="/gateway", handler=self._gateway, authorised=False),
+            Operation(method="GET", route="/gateway/bot", handler=self._gateway_bot),
+            Operation(method="GET", route=guild, handler=self._guild, query={"with_counts": "bool"}),
+            Operation(method="GET", route=f"{guild}/channels", handler=self._channels),
+            Operation(method="GET", route=f"{guild}/roles", handler=self._roles),
+            Operation(method="GET", route=f"{guild}/members/{{user_id}}", handler=self._member),
+            Operation(
+                method="POST",
+                route="/users/@me/channels",
+                handler=self._open_direct,
+                fields=frozenset({"recipient_id"}),
+            ),
+        ]
+
+    def _me(self, _call: Call) -> Reply:
+        return Reply(body=own_user_object(self._world.user(self._world.bot_id)))
+
+    def _user(self, call: Call) -> Reply:
+        return Reply(body=user_object(self._find(call.params["user_id"]).user))
+
+    def _application(self, _call: Call) -> Reply:
+        return Reply(body=application_object(self._world))
+
+    def _gateway_url(self) -> str:
+        return f"{self._world.address.replace('http', 'ws', 1)}/gateway"
+
+    def _gateway(self, _call: Call) -> Reply:
+        return Reply(body={"url": self._gateway_url()})
+
+    def _gateway_bot(self, _call: Call) -> Reply:
+        limit = {"total": 1000, "remaining": 1000, "reset_after": 0, "max_concurrency": 1}
+        return Reply(body={"url": self._gateway_url(), "shards": 1, "session_start_limit": limit})
+
+    def _check_guild(self, call: Call) -> None:
+        if call.params["guild_id"] != str(self._world.guild_id):
+            raise unknown("Guild", 10004)
+
+    def _guild(self, call: Call) -> Reply:
+        self._check_guild(call)
+        seen = guild_object(self._world)
+        if call.asks("with_counts"):
+            seen |= {"approximate_member_count": len(self._world.members), "approximate_presence_count": 1}
+        return Reply(body=seen)
+
+    def _channels(self, call: Call) -> Reply:
+        self._check_guild(call)
+        channels = [each for each in self._world.channels.values() if each.type != DIRECT_MESSAGE]
+        return Reply(body=[channel_object(self._world, channel) for channel in channels])
+
+    def _roles(self, call: Call) -> Reply:
+        self._check_guild(call)
+        return Reply(body=[role_object(role) for role in self._world.roles.values()])
+
+    def _find(self, user_id: str) -> Member:
+        member = self._world.members.get(int(user_id)) if user_id.isdecimal() else None
+        if member is None:
+            raise unknown("Member", 10007, violation=False)
+        return member
+
+    def _member(self, call: Call) -> Reply:
+        self._check_guild(call)
+        return Reply(body=member_object(self._world, self._find(call.params["user_id"])))
+
+    def _open_direct(self, call: Call) -> Reply:
+        recipient = str(call.json.get("recipient_id") or "")
+        if not recipient.isdecimal() or int(recipient) not in self._world.members:
+            errors = FormErrors()
+            errors.add(("recipient_id",), "RECIPIENT_INVALID", "Invalid Recipient(s)")
+            errors.check()
+        if int(recipient) == self._world.bot_id:
+            raise missing_access()
+        return Reply(body=channel_object(self._world, self._world.direct_channel(int(recipient))))

@@ -1,0 +1,188 @@
+"""The sandbox as one object: start it, point the bot at its address, be several people, stop it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import web
+
+from bot.sandbox.avatars import avatar
+from bot.sandbox.core import Core
+from bot.sandbox.exchange import Observer
+from bot.sandbox.gateway import Gateway
+from bot.sandbox.people import People
+from bot.sandbox.permissions import Permission
+from bot.sandbox.rest import PREFIX, Operation, Rest
+from bot.sandbox.routes_about import About
+from bot.sandbox.routes_channels import ChannelRoutes
+from bot.sandbox.routes_commands import CommandRoutes
+from bot.sandbox.routes_interactions import InteractionRoutes
+from bot.sandbox.rules import Limits
+
+TICK_SECONDS = 0.05
+MAX_READ_BYTES = 256 * 1024 * 1024
+FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+PAGE = Path(__file__).parent / "page"
+
+
+class Sandbox:
+    """A Discord on 127.0.0.1.
+
+    `port` 0 takes a free one; `clock` gives seconds since the epoch and rules every deadline;
+    `observer` is shown every exchange with the bot; `limits` are those on uploads.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        clock: Callable[[], float] = time.time,
+        observer: Observer | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._port = port
+        self._core = Core(clock, observer=observer)
+        self._core.limits = limits or self._core.limits
+        self._gateway = Gateway(self._core)
+        self._people = People(self._core, self.misbehave)
+        self._runner: web.AppRunner | None = None
+        self._timekeeper: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str:
+        """The root address, "http://127.0.0.1:PORT", once started."""
+        return self._core.world.address
+
+    @property
+    def api_url(self) -> str:
+        """Where discord.py's REST requests go."""
+        return f"{self.address}{PREFIX}"
+
+    @property
+    def gateway_url(self) -> str:
+        """Where discord.py's gateway connects."""
+        return f"{self.address.replace('http', 'ws', 1)}/gateway"
+
+    @property
+    def violations(self) -> list[str]:
+        """What the bot did that a correct one would not have."""
+        return list(self._core.log.violations)
+
+    @property
+    def connected(self) -> bool:
+        """Whether a bot is logged in at the gateway."""
+        return self._gateway.connected
+
+    async def start(self) -> str:
+        """Listen on 127.0.0.1 and return the address."""
+        app = web.Application(client_max_size=MAX_READ_BYTES)
+        self._add_routes(app)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+        port = self._runner.addresses[0][1]
+        self._core.world.address = f"http://127.0.0.1:{port}"
+        self._timekeeper = asyncio.create_task(self._keep_time())
+        return self.address
+
+    async def stop(self) -> None:
+        """Close every connection and stop listening."""
+        if self._timekeeper is not None:
+            self._timekeeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._timekeeper
+        await self._people.stop()
+        await self._gateway.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _keep_time(self) -> None:
+        while True:
+            self._core.interactions.check_deadlines()
+            await asyncio.sleep(TICK_SECONDS)
+
+    def _add_routes(self, app: web.Application) -> None:
+        rest = Rest(self._core)
+        operations: list[Operation] = []
+        for part in (About, CommandRoutes, InteractionRoutes, ChannelRoutes):
+            operations += part(self._core).operations()
+        for operation in operations:
+            app.router.add_route(operation.method, PREFIX + operation.route, rest.handle(operation))
+        app.router.add_route("*", "/api/{rest:.*}", rest.not_found)
+        app.router.add_get("/gateway", self._gateway.handle)
+        app.router.add_get("/gateway/", self._gateway.handle)
+        app.router.add_get("/attachments/{channel_id}/{attachment_id}/{filename}", self._attachment)
+        app.router.add_get("/avatars/{user_id}.svg", self._avatar)
+        app.router.add_routes(self._people.routes())
+        if PAGE.is_dir():
+            app.router.add_get("/", self._page)
+            app.router.add_static("/", PAGE)
+
+    async def _page(self, _request: web.Request) -> web.FileResponse:
+        return web.FileResponse(PAGE / "index.html")
+
+    async def _attachment(self, request: web.Request) -> web.Response:
+        info = request.match_info
+        number = int(info["attachment_id"]) if info["attachment_id"].isdecimal() else 0
+        found = self._core.world.attachments.get(number)
+        if found is None or found.filename != info["filename"] or str(found.channel_id) != info["channel_id"]:
+            raise web.HTTPNotFound
+        return web.Response(body=found.data, content_type=found.content_type, headers=FOREVER)
+
+    async def _avatar(self, request: web.Request) -> web.Response:
+        wanted = request.match_info["user_id"]
+        for member in self._core.world.members.values():
+            if str(member.user.id) == wanted:
+                return web.Response(text=avatar(member.user), content_type="image/svg+xml", headers=FOREVER)
+        raise web.HTTPNotFound
+
+    def misbehave(self, **wanted: Any) -> None:
+        """Let things go wrong.
+
+        Once each: `drop_gateway`, `reconnect` (opcode 7), `invalidate_session`, `expire_tokens`. To
+        come: `rest_429`, `rest_5xx` and `lose_answers` (so many requests whose path contains `on`),
+        with `retry_after` and `rest_429_global`; `slow_ms` until it is set to 0.
+        """
+        at_once = {
+            "drop_gateway": self._gateway.drop,
+            "reconnect": self._gateway.ask_to_reconnect,
+            "invalidate_session": self._gateway.invalidate,
+            "expire_tokens": self._core.interactions.expire_tokens,
+        }
+        later = {name: value for name, value in wanted.items() if name not in at_once}
+        self._core.faults.set(later)
+        if later.get("slow_ms"):
+            self._core.interactions.excuse_all()
+        for name, act in at_once.items():
+            if wanted.get(name):
+                self._core.interactions.excuse_all()
+                act()
+
+    def forbid(self, channel: str, *permissions: Permission) -> None:
+        """Take permissions in a channel from the bot (all of them: VIEW_CHANNEL); no violation follows."""
+        place = next(each for each in self._core.world.channels.values() if each.name == channel)
+        denied = 0
+        for permission in permissions or (Permission.VIEW_CHANNEL,):
+            denied |= permission
+        place.overwrites[self._core.world.bot_id] = (0, int(denied))
+        self._core.forbidden.add(place.id)
+
+    def delete_channel(self, channel: str) -> None:
+        """Delete a channel with everything in it."""
+        world = self._core.world
+        place = next(each for each in world.channels.values() if each.name == channel)
+        for message in [*world.messages_in(place.id)]:
+            del world.messages[message.id]
+        del world.channels[place.id]

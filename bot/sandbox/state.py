@@ -1,0 +1,206 @@
+"""What the sandbox's Discord knows: one small server, its people, its messages; all in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.sandbox.permissions import IN_DIRECT_MESSAGES, permissions_in
+from bot.sandbox.rejections import Json, unknown_channel, unknown_message
+
+DISCORD_EPOCH_MS = 1_420_070_400_000
+GUILD_TEXT = 0
+DIRECT_MESSAGE = 1
+
+
+class Flag:
+    """Message flags by Discord's names."""
+
+    SUPPRESS_EMBEDS = 1 << 2
+    EPHEMERAL = 1 << 6
+    LOADING = 1 << 7
+    SUPPRESS_NOTIFICATIONS = 1 << 12
+    IS_COMPONENTS_V2 = 1 << 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class User:
+    """Somebody with an account."""
+
+    id: int
+    username: str
+    global_name: str
+    locale: str = "en-US"
+    bot: bool = False
+
+
+@dataclass(kw_only=True)
+class Member:
+    """A user in the server, with roles beside that of everyone."""
+
+    user: User
+    roles: tuple[int, ...] = ()
+    accepts_dms: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """A role of the server; `color` is 0xRRGGBB."""
+
+    id: int
+    name: str
+    permissions: int
+    position: int
+    color: int = 0
+    bot_id: int | None = None
+
+
+@dataclass(kw_only=True)
+class Channel:
+    """A text channel, or a direct-message channel of `recipient_id` with the bot."""
+
+    id: int
+    name: str | None
+    type: int = GUILD_TEXT
+    topic: str | None = None
+    nsfw: bool = False
+    position: int = 0
+    recipient_id: int | None = None
+    overwrites: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    """A file that was uploaded; width and height in pixels where it is a picture."""
+
+    id: int
+    channel_id: int
+    filename: str
+    content_type: str
+    data: bytes = field(repr=False)
+    description: str | None = None
+    width: int | None = None
+    height: int | None = None
+    ephemeral: bool = False
+
+
+@dataclass(kw_only=True)
+class Message:
+    """A message; `visible_to` is the one person who sees it when it is ephemeral."""
+
+    id: int
+    channel_id: int
+    author_id: int
+    created_at: float
+    type: int = 0
+    content: str = ""
+    flags: int = 0
+    embeds: list[Json] = field(default_factory=list)
+    components: list[Json] = field(default_factory=list)
+    attachments: list[Attachment] = field(default_factory=list)
+    edited_at: float | None = None
+    visible_to: int | None = None
+    interaction_metadata: Json | None = None
+    interaction: Json | None = None
+    webhook_id: int | None = None
+    nonce: str | int | None = None
+    mentions: tuple[int, ...] = ()
+    mention_roles: tuple[int, ...] = ()
+    mention_everyone: bool = False
+    reference: Json | None = None
+    reactions: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened: a message of a channel, or a word to one member only."""
+
+    type: str
+    data: Any
+    message: Message | None = None
+    member_id: int | None = None
+
+
+@dataclass(kw_only=True)
+class World:
+    """All of the state. Ids are snowflakes of the injected clock (seconds since the epoch)."""
+
+    clock: Callable[[], float]
+    guild_id: int
+    guild_name: str
+    owner_id: int
+    bot_id: int
+    created_at: float
+    roles: dict[int, Role] = field(default_factory=dict)
+    members: dict[int, Member] = field(default_factory=dict)
+    channels: dict[int, Channel] = field(default_factory=dict)
+    messages: dict[int, Message] = field(default_factory=dict)
+    attachments: dict[int, Attachment] = field(default_factory=dict)
+    address: str = ""
+    listeners: list[Callable[[Event], None]] = field(default_factory=list)
+    _last_id: int = 0
+
+    @property
+    def application_id(self) -> int:
+        """The bot's application; as on Discord, its id is the bot user's."""
+        return self.bot_id
+
+    def new_id(self) -> int:
+        """Return a snowflake later than every one before."""
+        milliseconds = max(int(self.clock() * 1000) - DISCORD_EPOCH_MS, 1)
+        self._last_id = max(milliseconds << 22, self._last_id + 1)
+        return self._last_id
+
+    def emit(self, event: Event) -> None:
+        """Tell everybody who listens."""
+        for listener in self.listeners:
+            listener(event)
+
+    def channel(self, channel_id: str | int) -> Channel:
+        """Return a channel, or raise Discord's 10003."""
+        channel = self.channels.get(int(channel_id)) if str(channel_id).isdecimal() else None
+        if channel is None:
+            raise unknown_channel()
+        return channel
+
+    def message(self, channel_id: int, message_id: str | int) -> Message:
+        """Return a message of a channel, or raise Discord's 10008."""
+        message = self.messages.get(int(message_id)) if str(message_id).isdecimal() else None
+        if message is None or message.channel_id != channel_id:
+            raise unknown_message()
+        return message
+
+    def messages_in(self, channel_id: int) -> Iterator[Message]:
+        """Yield the messages of a channel, oldest first, ephemeral ones included."""
+        return (message for message in self.messages.values() if message.channel_id == channel_id)
+
+    def direct_channel(self, user_id: int) -> Channel:
+        """Return the bot's direct-message channel with somebody, opening it if need be."""
+        for channel in self.channels.values():
+            if channel.recipient_id == user_id:
+                return channel
+        channel = Channel(id=self.new_id(), name=None, type=DIRECT_MESSAGE, recipient_id=user_id)
+        self.channels[channel.id] = channel
+        return channel
+
+    def permissions(self, user_id: int, channel: Channel) -> int:
+        """Return what somebody may do in a channel."""
+        if channel.type == DIRECT_MESSAGE:
+            return int(IN_DIRECT_MESSAGES) if user_id in (channel.recipient_id, self.bot_id) else 0
+        member = self.members[user_id]
+        roles = {role: self.roles[role].permissions for role in (self.guild_id, *member.roles)}
+        return permissions_in(user_id, self.guild_id, roles, channel.overwrites)
+
+    def user(self, user_id: int) -> User:
+        """Return the account of a member."""
+        return self.members[user_id].user
+
+    def attach(self, attachment: Attachment) -> Attachment:
+        """Keep a file under its id for as long as the sandbox runs, as its address promises."""
+        self.attachments[attachment.id] = attachment
+        return attachment
+
+    def describe(self, attachment: Attachment, description: str | None) -> Attachment:
+        """Give a kept file another alternative text."""
+        return self.attach(replace(attachment, description=description))
