@@ -1,0 +1,138 @@
+"""The commands keep Discord's rules in every language, and are registered only when they changed."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import replace
+from typing import Any
+
+import discord
+import pytest
+from discord import app_commands
+
+from bot.config import Config, ModelConfig
+from bot.front.commands import commands
+from bot.front.registration import unchanged
+from bot.front.translator import CatalogueTranslator
+from bot.texts import SAMPLER_NAMES
+from sdjax_engine.request import Offer
+
+OFFER = Config().models[0].offer
+OTHER = ModelConfig(name="other", checkpoint="some/model", max_steps=80).offer
+# Discord's pattern, less the two scripts that Python's \w covers only in part.
+NAME = re.compile(r"[-_'\w]{1,32}")
+
+
+async def payload(*offers: Offer) -> list[dict[str, Any]]:
+    """What would be sent to Discord."""
+    async with discord.Client(intents=discord.Intents.none()) as client:
+        tree = app_commands.CommandTree(client)
+        await tree.set_translator(CatalogueTranslator())
+        return [
+            await command.get_translated_payload(tree, CatalogueTranslator()) for command in commands(offers)
+        ]
+
+
+def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    imagine = next(command for command in commands if command["name"] == "imagine")
+    return next(option for option in imagine["options"] if option["name"] == name)
+
+
+async def test_the_four_commands_are_there() -> None:
+    assert [command["name"] for command in await payload(OFFER)] == ["imagine", "queue", "cancel", "help"]
+
+
+async def test_names_and_descriptions_keep_discords_rules_in_every_language() -> None:
+    found = await payload(OFFER, OTHER)
+    for item in [*found, *(option for command in found for option in command["options"])]:
+        names = {"en": item["name"], **item["name_localizations"]}
+        descriptions = {"en": item["description"], **item["description_localizations"]}
+        assert names.keys() == descriptions.keys() == {"en", "ko", "zh-CN", "zh-TW"}
+        for name in names.values():
+            assert NAME.fullmatch(name), name
+            assert name == name.lower()
+        assert all(1 <= len(description) <= 100 for description in descriptions.values())
+        assert descriptions["ko"] != descriptions["en"] != descriptions["zh-CN"]
+
+
+async def test_names_differ_within_a_command_in_every_language() -> None:
+    found = await payload(OFFER, OTHER)
+    for siblings in [found, *(command["options"] for command in found)]:
+        for locale in ("ko", "zh-CN"):
+            names = [item["name_localizations"][locale] for item in siblings]
+            assert len(set(names)) == len(names)
+
+
+async def test_limits_are_known_to_discord() -> None:
+    found = await payload(OFFER)
+    assert (option(found, "variants")["min_value"], option(found, "variants")["max_value"]) == (1, 9)
+    assert option(found, "seed")["max_value"] == 2**32 - 1
+    assert option(found, "guidance")["max_value"] == 30.0
+    assert option(found, "prompt")["required"]
+    assert not any(option(found, name)["required"] for name in ("size", "seed", "sampler", "private"))
+    assert option(found, "size")["autocomplete"]
+    assert [choice["name"] for choice in option(found, "sampler")["choices"]] == list(SAMPLER_NAMES.values())
+
+
+async def test_steps_reach_as_far_as_the_model_that_takes_most() -> None:
+    few = replace(OFFER, max_steps=30)
+    assert option(await payload(few), "steps")["max_value"] == 30
+    assert option(await payload(few, OTHER), "steps")["max_value"] == 80
+
+
+async def test_a_model_can_be_chosen_only_where_there_are_several() -> None:
+    with pytest.raises(StopIteration):
+        option(await payload(OFFER), "model")
+    choices = option(await payload(OFFER, OTHER), "model")["choices"]
+    assert [choice["value"] for choice in choices] == ["demo", "other"]
+
+
+def as_discord_has_it(defined: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What Discord answers for `defined`: with ids and without what is said by absence."""
+    found = copy.deepcopy(defined)
+    for number, command in enumerate(found):
+        command |= {"id": str(number), "application_id": "1", "version": "2", "dm_permission": True}
+        command |= {"default_member_permissions": None, "nsfw": False}
+        for one in command["options"]:
+            for key in ("required", "choices", "autocomplete"):
+                if not one.get(key):
+                    one.pop(key, None)
+        if not command["options"]:
+            del command["options"]
+    return found[::-1]
+
+
+async def test_the_same_definition_is_not_registered_again() -> None:
+    defined = await payload(OFFER, OTHER)
+    assert unchanged(defined, as_discord_has_it(defined))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda command: command.update(description="Something else."),
+        lambda command: command["name_localizations"].update(ko="다른"),
+        lambda command: command["name_localizations"].pop("zh-TW"),
+        lambda command: command["options"].pop(),
+        lambda command: command["options"].reverse(),
+        lambda command: command["options"][2].update(max_value=8),
+        lambda command: command["options"][3].pop("autocomplete"),
+        lambda command: command["options"][7]["choices"].pop(),
+        lambda command: command["options"][7]["choices"][0].update(value="other"),
+        lambda command: command.update(name="paint"),
+    ],
+)
+async def test_any_change_is_registered(change: Any) -> None:
+    defined = await payload(OFFER, OTHER)
+    registered = as_discord_has_it(defined)
+    change(registered[-1])
+    assert registered[-1]["options"] is not None
+    assert not unchanged(defined, registered)
+
+
+async def test_a_command_too_few_or_too_many_is_registered() -> None:
+    defined = await payload(OFFER)
+    assert not unchanged(defined, as_discord_has_it(defined)[1:])
+    assert not unchanged(defined[1:], as_discord_has_it(defined))
+    assert not unchanged(defined, [])

@@ -1,0 +1,193 @@
+"""What /queue, /cancel and /help say, and how errors are told: plain functions, no Discord."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+
+import pytest
+
+from bot.config import MAX_MODELS, Config
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.answers import MAX_PAGE, page, sentence_for
+from bot.front.commands.cancel import job_name, said_of_cancelled
+from bot.front.commands.help import help_text
+from bot.front.commands.imagine import imagine_options
+from bot.front.commands.queue import SHOWN_JOBS, queue_lines, totals_line
+from bot.jobs import ImageRecord, Job, Origin, Position, Recipe, State
+from bot.texts import LANGUAGES, Texts
+from sdjax_engine.request import InvalidRequest, Sampler
+
+ENGLISH = Texts.for_locale("en-US")
+KOREAN = Texts.for_locale("ko")
+OFFER = Config().models[0].offer
+ME, OTHER = 1, 2
+
+
+def job(
+    name: str, *, user: int = ME, step: int | None = None, private: bool = False, variants: int = 1
+) -> Job:
+    state = State.WAITING if step is None else State.RUNNING
+    return Job(
+        id=name,
+        recipe=Recipe(
+            prompt=f"*{name}* <@3>",
+            seed=1,
+            variants=variants,
+            num_inference_steps=20,
+            guidance_scale=5.0,
+            sampler=Sampler.DDIM,
+            width=128,
+            height=128,
+            model="demo",
+        ),
+        origin=Origin(
+            interaction_id=1,
+            interaction_token="token",
+            token_expires_at=0.0,
+            application_id=1,
+            user_id=user,
+            guild_id=5,
+            channel_id=6,
+            locale="en-US",
+            private=private,
+        ),
+        state=state,
+        created_at=0.0,
+        started_at=None,
+        finished_at=None,
+        message_id=None,
+        images=tuple(
+            ImageRecord(
+                id=index,
+                job_id=name,
+                index=index,
+                seed=1 + index,
+                state=state,
+                step=step or 0,
+                artifact=None,
+                failure=None,
+            )
+            for index in range(variants)
+        ),
+    )
+
+
+def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
+    lines = queue_lines(
+        [job("a", user=OTHER, step=7), job("b"), job("c", user=OTHER, variants=4)],
+        {
+            "b": Position(place=1, ahead=0, seconds=12.2),
+            "c": Position(place=2, ahead=1, seconds=None),
+        },
+        viewer=ME,
+        texts=ENGLISH,
+    )
+    assert [re.sub(r" · .*? · ", " · … · ", line, count=1) for line in lines] == [
+        "1\\. <@2> · … · 1 picture · painting, step 7 of 20",
+        "2\\. **you** · … · 1 picture · starts in about 12 s",
+        "3\\. <@2> · … · 4 pictures · waiting",
+    ]
+
+
+def test_a_private_prompt_is_shown_to_its_owner_alone() -> None:
+    private = job("secret", private=True)
+    for_owner, for_others = (
+        queue_lines([private], {}, viewer=viewer, texts=ENGLISH)[0] for viewer in (ME, OTHER)
+    )
+    assert "secret" in for_owner
+    assert "secret" not in for_others
+    assert "*private*" in for_others
+
+
+def test_prompts_in_the_queue_mean_nothing_to_discord() -> None:
+    line = queue_lines([job("bold", user=OTHER)], {}, viewer=ME, texts=ENGLISH)[0]
+    assert "\\*bold\\*" in line
+    assert "\\<@3>" in line
+
+
+def test_a_long_queue_is_cut_but_the_viewers_own_jobs_stay() -> None:
+    jobs = [job(f"j{number}", user=OTHER) for number in range(30)]
+    jobs[25] = job("mine")
+    lines = queue_lines(jobs, {}, viewer=ME, texts=ENGLISH)
+    assert len(lines) == SHOWN_JOBS + 2
+    assert lines[-2].startswith("26\\. **you**")
+    assert lines[-1] == "and 19 more requests"
+
+
+def test_an_empty_queue_says_so() -> None:
+    assert queue_lines([], {}, viewer=ME, texts=KOREAN) == ["기다리는 그림도, 그리는 중인 그림도 없습니다."]
+
+
+def test_totals_count_everywhere() -> None:
+    counts = dict.fromkeys(State, 0) | {State.WAITING: 3, State.RUNNING: 1}
+    assert totals_line(counts, ENGLISH) == (
+        "In all places together, 3 requests wait and 1 are being painted."
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_help_names_every_option_model_and_command(language: str) -> None:
+    texts = Texts.for_locale(language)
+    offers = [OFFER, replace(OFFER, model="second")]
+    text = help_text(offers, texts=texts, names=texts)
+    for option in imagine_options(offers):
+        assert f"`{texts.pgettext('name', option.name)}`" in text
+    for command in ("imagine", "queue", "cancel"):
+        assert texts.pgettext("name", command) in text
+    assert "second" in text
+    assert "128x128 (1:1)" in text
+    assert "DPM++ 2M Karras" in text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_help_of_many_models_still_fits_a_message(language: str) -> None:
+    texts = Texts.for_locale(language)
+    offers = [replace(OFFER, model=f"a-long-model-name-{number}" * 2) for number in range(MAX_MODELS)]
+    (container,) = page(help_text(offers, texts=texts, names=texts)).to_components()
+    assert len(container["components"][0]["content"]) <= MAX_PAGE
+
+
+def test_a_request_offered_for_choice_fits_a_choice() -> None:
+    long = replace(job("abcd1234"), recipe=replace(job("x").recipe, prompt="x" * 2000))
+    assert len(job_name(long, KOREAN)) <= 100
+    assert "x" not in job_name(replace(long, origin=replace(long.origin, private=True)), ENGLISH)
+
+
+def test_what_was_cancelled_is_said() -> None:
+    assert said_of_cancelled([job("one")], ENGLISH).startswith("Cancelled: \\*one\\*")
+    assert said_of_cancelled([job("one"), job("two")], ENGLISH) == "Cancelled 2 requests."
+
+
+def test_a_persons_mistake_is_told_in_their_language_with_nothing_for_discord_to_read() -> None:
+    error = InvalidRequest("model", value="*bold* @everyone", choices="demo")
+    told = sentence_for(error, KOREAN)
+    assert "모델은 없습니다" in told
+    assert "\\*bold\\*" in told
+    assert "@everyone" not in told
+
+
+def test_a_fault_of_the_bot_is_a_number_to_the_person_and_a_traceback_to_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    try:
+        raise ZeroDivisionError("inside")
+    except ZeroDivisionError as error:
+        told = sentence_for(error, ENGLISH)
+    (record,) = caplog.records
+    incident = record.getMessage().removeprefix("incident ")
+    assert told.endswith(f"tell its owner this number: {incident}.")
+    assert "inside" not in told
+    assert record.exc_info
+
+
+def test_an_unreachable_queue_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    told = sentence_for(StoreUnavailable("disk full"), ENGLISH)
+    assert told == "The queue cannot be reached right now: please ask again in a minute."
+    assert caplog.records[0].levelno == logging.ERROR
+    assert "disk full" in caplog.records[0].getMessage()
+
+
+def test_a_refusal_is_short_whatever_was_typed() -> None:
+    assert len(sentence_for(UserMistake("size_or_aspect", value="*" * 5000, choices="x"), ENGLISH)) < 2000

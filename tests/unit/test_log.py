@@ -1,0 +1,58 @@
+"""The log: a line for people or an object for machines, with the job it is about."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+
+from bot.log import about, set_up
+
+
+@pytest.fixture(autouse=True)
+def the_log_as_it_was() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def written(form: Literal["text", "json"], level: str = "info") -> str:
+    stream = io.StringIO()
+    set_up(level, form, stream)
+    log = logging.getLogger("bot.worker")
+    log.debug("a detail")
+    log.info("outside")
+    with about("3f9k2"):
+        try:
+            raise ValueError("그림")
+        except ValueError:
+            log.exception("%d pictures failed", 2)
+    return stream.getvalue()
+
+
+def test_text_lines_name_level_part_and_job() -> None:
+    first, second, *traceback = written("text").splitlines()
+    assert first.endswith("INFO    bot.worker outside")
+    assert second.endswith("ERROR   bot.worker [job 3f9k2] 2 pictures failed")
+    assert traceback[-1] == "ValueError: 그림"
+
+
+def test_json_is_one_object_a_line() -> None:
+    first, second = map(json.loads, written("json").splitlines())
+    assert (first["level"], first["logger"], first["message"]) == ("info", "bot.worker", "outside")
+    assert "job" not in first
+    assert second["job"] == "3f9k2"
+    assert second["traceback"].endswith("ValueError: 그림")
+    assert second["time"].endswith("+00:00")
+
+
+def test_the_level_decides_what_is_written() -> None:
+    assert "a detail" in written("text", "debug")
+    assert "a detail" not in written("text")
+    assert "outside" not in written("text", "warning")

@@ -1,0 +1,220 @@
+"""From what a person typed to a recipe: whatever is typed, a recipe that can be painted or one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UserMistake
+from bot.front.options import (
+    MAX_CHOICES,
+    Asked,
+    aspect_name,
+    clean,
+    echo,
+    find_size,
+    parse,
+    random_seed,
+    size_choices,
+)
+from bot.jobs import MAX_VARIANTS, Recipe
+from bot.texts import LANGUAGES, Texts
+from sdjax_engine.request import MAX_SEED, InvalidRequest, Offer, Sampler
+
+SMALL = Offer(
+    model="small",
+    sizes=((128, 128), (192, 128), (128, 192)),
+    num_inference_steps=20,
+    guidance_scale=5.0,
+    sampler=Sampler.DDIM,
+    max_steps=60,
+)
+LARGE = replace(SMALL, model="Large-XL", sizes=((1024, 1024), (1216, 832)), sampler=Sampler.EULER)
+OFFERS = (SMALL, LARGE)
+
+
+def recipe_of(**asked: object) -> Recipe:
+    return parse(Asked(**{"prompt": "a red circle", **asked}), OFFERS, new_seed=lambda: 7)  # type: ignore[arg-type]
+
+
+def problem_of(**asked: object) -> str:
+    with pytest.raises((InvalidRequest, UserMistake)) as caught:
+        recipe_of(**asked)
+    error = caught.value
+    return error.problem if isinstance(error, InvalidRequest) else error.message_id
+
+
+def test_what_is_left_out_is_the_models_own_setting() -> None:
+    assert recipe_of() == Recipe(
+        prompt="a red circle",
+        seed=7,
+        num_inference_steps=20,
+        guidance_scale=5.0,
+        sampler=Sampler.DDIM,
+        width=128,
+        height=128,
+        model="small",
+    )
+    assert recipe_of(model="large-xl").sampler is Sampler.EULER
+
+
+def test_everything_said_is_in_the_recipe() -> None:
+    assert recipe_of(
+        negative_prompt="blue",
+        variants=4,
+        size="192x128",
+        seed=0,
+        steps=3,
+        guidance=0,
+        sampler="pndm",
+        model="small",
+    ) == Recipe(
+        prompt="a red circle",
+        negative_prompt="blue",
+        seed=0,
+        variants=4,
+        num_inference_steps=3,
+        guidance_scale=0.0,
+        sampler=Sampler.PNDM,
+        width=192,
+        height=128,
+        model="small",
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"prompt": ""}, "empty_prompt"),
+        ({"prompt": " \n\t\x00 "}, "empty_prompt"),
+        ({"prompt": "x" * 2001}, "long_prompt"),
+        ({"negative_prompt": "x" * 2001}, "long_prompt"),
+        ({"variants": 0}, "variants"),
+        ({"variants": 10}, "variants"),
+        ({"seed": -1}, "seed"),
+        ({"seed": MAX_SEED + 1}, "seed"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 61}, "steps"),
+        ({"guidance": -0.1}, "guidance"),
+        ({"guidance": float("nan")}, "guidance"),
+        ({"guidance": float("inf")}, "guidance"),
+        ({"sampler": "eular"}, "sampler"),
+        ({"model": "medium"}, "model"),
+        ({"size": "130x130"}, "size"),
+        ({"size": "16:9"}, "size"),
+        ({"size": "1024x1024"}, "size"),
+        ({"size": "huge"}, "size_or_aspect"),
+        ({"size": ""}, "size_or_aspect"),
+        ({"size": "0x0"}, "size_or_aspect"),
+        ({"size": "-128x128"}, "size_or_aspect"),
+        ({"size": "9" * 99 + "x1"}, "size_or_aspect"),
+        ({"size": "١٢٨x١٢٨"}, "size_or_aspect"),
+    ],
+)
+def test_what_cannot_be_painted_is_refused_by_its_name(asked: dict[str, object], problem: str) -> None:
+    assert problem_of(**asked) == problem
+
+
+@pytest.mark.parametrize(
+    ("typed", "size"),
+    [
+        ("128x128", (128, 128)),
+        (" 192 X 128 ", (192, 128)),
+        ("192×128", (192, 128)),
+        ("1:1", (128, 128)),
+        ("3:2", (192, 128)),
+        ("2 : 3", (128, 192)),
+        ("6/4", (192, 128)),
+    ],
+)
+def test_a_size_or_a_shape_finds_an_offered_size(typed: str, size: tuple[int, int]) -> None:
+    assert find_size(typed, SMALL) == size
+
+
+def test_a_shape_finds_the_size_that_people_call_so() -> None:
+    assert find_size("3:2", LARGE) == (1216, 832)
+    assert aspect_name((1216, 832)) == "3:2"
+    assert aspect_name((832, 1216)) == "2:3"
+    assert aspect_name((640, 64)) == "10:1"
+
+
+@pytest.mark.parametrize(
+    ("typed", "values"),
+    [
+        ("", ["128x128", "192x128", "128x192"]),
+        ("3:", ["192x128"]),
+        ("192X", ["192x128"]),
+        ("×192", ["128x192"]),
+        ("nothing like it", []),
+    ],
+)
+def test_sizes_are_suggested_by_what_is_typed(typed: str, values: list[str]) -> None:
+    assert [value for _, value in size_choices(typed, SMALL)] == values
+
+
+def test_no_more_is_suggested_than_discord_shows() -> None:
+    many = replace(SMALL, sizes=tuple((64 + 8 * step, 64) for step in range(40)))
+    assert len(size_choices("", many)) == MAX_CHOICES
+
+
+def test_every_suggestion_is_accepted() -> None:
+    for offer in OFFERS:
+        assert [find_size(value, offer) for _, value in size_choices("", offer)] == list(offer.sizes)
+
+
+def test_text_that_no_database_takes_is_made_whole() -> None:
+    assert clean("a\x00b\ud800c\r\nd") == "a b?c \nd"
+
+
+@given(st.text(max_size=3000), st.text(max_size=3000))
+def test_any_text_is_a_recipe_or_a_mistake_and_can_be_stored(prompt: str, negative: str) -> None:
+    try:
+        recipe = recipe_of(prompt=prompt, negative_prompt=negative)
+    except InvalidRequest:
+        assert not clean(prompt) or max(len(clean(prompt)), len(clean(negative))) > 2000
+    else:
+        assert recipe.prompt.encode()
+        assert "\x00" not in recipe.prompt + recipe.negative_prompt
+
+
+@given(
+    asked=st.builds(
+        Asked,
+        prompt=st.text(max_size=50),
+        negative_prompt=st.none() | st.text(max_size=50),
+        variants=st.none() | st.integers(),
+        size=st.none() | st.sampled_from(["128x128", "3:2", "1:0", "x", ":"]) | st.text(max_size=20),
+        seed=st.none() | st.integers(),
+        steps=st.none() | st.integers(),
+        guidance=st.none() | st.floats() | st.integers(),
+        sampler=st.none() | st.sampled_from(list(Sampler)) | st.text(max_size=500),
+        model=st.none() | st.sampled_from(["small", "Large-XL"]) | st.text(max_size=500),
+    )
+)
+def test_whatever_is_asked_is_painted_as_offered_or_refused_in_every_language(asked: Asked) -> None:
+    try:
+        recipe = parse(asked, OFFERS)
+    except (InvalidRequest, UserMistake) as error:
+        sentences = {Texts.for_locale(language).mistake(error) for language in LANGUAGES}
+        assert len(sentences) == len(LANGUAGES)
+        assert all(0 < len(sentence) < 1000 for sentence in sentences)
+    else:
+        offer = next(offer for offer in OFFERS if offer.model == recipe.model)
+        for index in range(recipe.variants):
+            offer.check(recipe.request(index))
+        assert 1 <= recipe.variants <= MAX_VARIANTS
+        assert asked.seed in (None, recipe.seed)
+
+
+def test_random_seeds_are_seeds_and_differ() -> None:
+    seeds = {random_seed() for _ in range(50)}
+    assert len(seeds) > 45
+    assert all(0 <= seed <= MAX_SEED for seed in seeds)
+
+
+def test_a_wrong_value_is_said_back_on_one_short_line() -> None:
+    assert echo("a\n b\t c") == "a b c"
+    assert len(echo("x" * 5000)) == 60
