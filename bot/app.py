@@ -1,24 +1,19 @@
-"""The composition root: the only place where the parts meet.
+"""The composition root: the only place where the parts of the bot meet.
 
-serve:  store ─ artifacts ─ front (Discord client) ─ progress ─ outbox ─ engine ─ worker
-demo:   sandbox ─ serve, told nothing but the sandbox's address
+store ─ artifacts ─ sender ─┬─ progress ─┬─ Discord client and its commands
+                            └─ outbox    └─ worker ─ engine
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import socket
-import sys
-import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import aiohttp
 import discord
@@ -31,8 +26,11 @@ from bot.delivery.sender import Sender
 from bot.delivery.turns import Turns
 from bot.errors import ConfigurationError, DiscordUnavailable
 from bot.front.address import use_address
-from bot.front.client import Bot
-from bot.store.store import Store
+from bot.front.client import BotClient
+from bot.front.services import Services
+from bot.jobs import Caps
+from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
+from bot.store import Store
 from bot.worker.worker import Worker
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
@@ -40,67 +38,22 @@ from sdjax_engine.engine import Engine
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 10.0
-T = TypeVar("T")
 Report = Callable[[str], None]
 
 
-class Stop:
-    """The wish to stop: the first time after finishing what is being painted, the second time now."""
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a bot consists of, before its engine is there."""
 
-    def __init__(self) -> None:
-        self.draining = asyncio.Event()
-        self.now = asyncio.Event()
-
-    def ask(self) -> None:
-        """Ask to stop; asking again asks to stop now."""
-        (self.now if self.draining.is_set() else self.draining).set()
-
-    def listen(self) -> None:
-        """Ask at SIGINT and SIGTERM."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self.ask)
-
-
-class Stopped(Exception):
-    """What was waited for did not come, because it was asked to stop."""
-
-
-class Services:
-    """Tasks that run side by side until one fails or it is asked to stop."""
-
-    def __init__(self, stop: Stop) -> None:
-        self._stopping = asyncio.create_task(stop.draining.wait(), name="stop")
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Run `work` beside the others."""
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        return task
-
-    async def wait_for(self, wanted: Awaitable[T]) -> T:
-        """`wanted`'s result; raises what a service failed with, or Stopped, if that comes first."""
-        waiting = asyncio.ensure_future(wanted)
-        await asyncio.wait({waiting, self._stopping, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
-        for task in self._tasks:
-            if task.done():
-                task.result()
-                raise Stopped
-        if waiting.done():
-            return waiting.result()
-        waiting.cancel()
-        raise Stopped
-
-    async def close(self) -> None:
-        """Cancel every service and wait for its end."""
-        tasks = [self._stopping, *self._tasks]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    store: Store
+    artifacts: Artifacts
+    client: BotClient
+    progress: Progress
+    outbox: Outbox
 
 
 def run_bot(config: Config) -> None:
-    """Run the bot on Discord until SIGINT or SIGTERM."""
+    """Run the bot on Discord until SIGINT or SIGTERM; raises like `serve`."""
 
     async def main() -> None:
         stop = Stop()
@@ -108,15 +61,6 @@ def run_bot(config: Config) -> None:
         await serve(config, stop=stop, report=log.info)
 
     run_to_the_end(main())
-
-
-def run_to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Run `work`, and leave even where a thread still compiles, which nothing can interrupt."""
-    asyncio.run(work)
-    if any(thread.name == OPENING for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
 
 
 async def serve(
@@ -128,36 +72,56 @@ async def serve(
     """
     token = config.discord.read_token()
     async with AsyncExitStack() as stack:
-        store = await Store.open(config.queue.database)
-        stack.push_async_callback(store.close)
-        artifacts = Artifacts(config.queue.artifacts)
-        use_address(config.discord.api_url, config.discord.gateway_url)
-        client = Bot(config, store, artifacts, announce=lambda job: progress.announce(job))
-        await stack.enter_async_context(client)
-        turns, sender = Turns(), Sender(client, artifacts, clock=time.time)
-        progress = Progress(store, sender, turns, clock=time.time)
-        outbox = Outbox(store, sender, turns, clock=time.time)
-        await log_in(client, token, config.discord.api_url)
-        services = Services(stop)
-        stack.push_async_callback(services.close)
-        services.start(connect(client), "gateway")
-        services.start(outbox.run(), "outbox")
-        services.start(progress.run(), "progress")
+        parts = await assemble(config, stack)
+        await log_in(parts.client, token, config.discord.api_url)
+        running = Running(stop)
+        stack.push_async_callback(running.close)
+        running.start(connect(parts.client), "gateway")
+        running.start(parts.outbox.run(), "outbox")
+        running.start(parts.progress.run(), "progress")
         try:
-            engine = await services.wait_for(open_engine(config, report))
+            engine = await running.wait_for(in_own_thread(lambda: open_engine(config, report)))
             stack.push_async_callback(asyncio.to_thread, engine.close, drain=False)
-            worker = Worker(
-                engine, store, artifacts, name=socket.gethostname(), lease_seconds=config.queue.lease_seconds
-            )
-            painting = services.start(worker.run(), "worker")
-            await services.wait_for(client.wait_until_ready())
+            await running.wait_for(parts.client.wait_until_ready())
+            lease = config.queue.lease_seconds
+            name = socket.gethostname()
+            worker = Worker(engine, parts.store, parts.artifacts, name=name, lease_seconds=lease)
             ready()
-            try:
-                await services.wait_for(asyncio.Event().wait())
-            finally:
-                await drain(worker, painting, outbox, stop)
+            await paint(worker, parts.outbox, running=running, stop=stop)
         except Stopped:
             log.info("stopped")
+
+
+async def assemble(config: Config, stack: AsyncExitStack) -> Parts:
+    """Open and connect everything but the engine; `stack` closes it again."""
+    store = await Store.open(config.queue.database)
+    stack.push_async_callback(store.close)
+    artifacts = Artifacts(config.queue.artifacts)
+    use_address(config.discord.api_url, config.discord.gateway_url)
+    client = await stack.enter_async_context(BotClient(guild_ids=config.discord.guild_ids))
+    turns, sender = Turns(), Sender(client, artifacts, clock=time.time)
+    progress = Progress(store, sender, turns, clock=time.time)
+    services = Services(
+        store=store,
+        artifacts=artifacts,
+        announce=progress.announce,
+        offers=tuple(model.offer for model in config.models),
+        caps=Caps(waiting_per_user=config.queue.max_waiting_per_user, waiting=config.queue.max_waiting),
+        clock=time.time,
+        language=config.discord.language,
+    )
+    client.serve(services)
+    outbox = Outbox(store, sender, turns, clock=time.time)
+    return Parts(store=store, artifacts=artifacts, client=client, progress=progress, outbox=outbox)
+
+
+async def paint(worker: Worker, outbox: Outbox, *, running: Running, stop: Stop) -> None:
+    """Run the worker until `stop`, then let it finish and deliver what it was painting."""
+    painting = running.start(worker.run(), "worker")
+    try:
+        await running.wait_for(asyncio.Event().wait())
+    finally:
+        await drain(worker, painting, outbox, stop)
 
 
 async def drain(worker: Worker, painting: asyncio.Task[None], outbox: Outbox, stop: Stop) -> None:
@@ -179,7 +143,7 @@ async def log_in(client: discord.Client, token: str, api_url: str) -> None:
         await client.login(token)
     except discord.LoginFailure:
         raise ConfigurationError(
-            "Discord refuses the token: copy it again from the developer portal's page of the bot."
+            "Discord refuses the token: copy it again from the bot's page in the developer portal."
         ) from None
     except (aiohttp.ClientError, discord.HTTPException, OSError) as error:
         raise DiscordUnavailable(f"Discord cannot be reached at {api_url}: {error}.") from error
@@ -194,11 +158,8 @@ async def connect(client: discord.Client) -> None:
     raise DiscordUnavailable("The connection to Discord has ended.")
 
 
-OPENING = "engine opening"
-
-
-def open_engine(config: Config, report: Report) -> Awaitable[Engine]:
-    """Load and compile in a thread of its own, which a stop need not wait for."""
+def open_engine(config: Config, report: Report) -> Engine:
+    """Load the configured models and compile what they offer; raises UnreadableCheckpoint."""
     models = tuple(
         ModelSpec(
             offer=model.offer,
@@ -215,15 +176,4 @@ def open_engine(config: Config, report: Report) -> Awaitable[Engine]:
         cpu_devices=config.engine.cpu_devices,
         cache_dir=Path(config.engine.cache_dir) if config.engine.cache_dir else None,
     )
-    opened: Future[Engine] = Future()
-
-    def work() -> None:
-        try:
-            engine = Engine.open(engine_config, report=report)
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
-            opened.set_exception(error)
-        else:
-            opened.set_result(engine)
-
-    threading.Thread(target=work, name=OPENING, daemon=True).start()
-    return asyncio.wrap_future(opened)
+    return Engine.open(engine_config, report=report)

@@ -27,7 +27,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "painting_failed": "This picture could not be painted. Try it again, or with another seed.",
         "invalid_request": "This picture cannot be painted with these settings. Change them and try again.",
         "worker_died": "Painting this picture stopped the painter twice. Try other settings.",
-        "disk_full": "The bot has no room left for pictures. Tell its owner, then try again.",
+        "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
     }
 )

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
@@ -21,6 +21,8 @@ from sdjax_engine.images import encode_png
 from sdjax_engine.request import EngineClosed, Image, Progress
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 BATCHES_AHEAD = 2  # one being painted, one ready when it ends
 POLL_SECONDS = 0.5
@@ -154,22 +156,28 @@ class Worker:
     async def _keep(self, claim: Claim, image: Image) -> str:
         extra = {"job": claim.job_id}
         png = await asyncio.to_thread(encode_png, image.pixels, image.request, extra=extra)
-        return await self._artifacts.put(png, ".png")
+        return await self._persistently(lambda: self._artifacts.put(png, ".png"))
 
     async def _record(self, verb: Callable[[], Awaitable[object]]) -> None:
-        """Tell the store, again while it is unavailable and the lease may still be ours."""
-        waits = [0.1 * 2**attempt for attempt in range(10) if 0.1 * 2**attempt < self._lease_seconds]
-        for wait in [*waits, None]:
+        """Tell the store what became of an image, unless it is no longer ours to tell."""
+        try:
+            await self._persistently(verb)
+        except StaleLease as error:
+            log.info("%s", error)
+        except StoreUnavailable as error:
+            log.error("what became of the image could not be recorded, so it is painted again: %s", error)
+
+    async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
+        """Try again and again, for about as long as a lease, what the disk or the database refuses."""
+        wait = 0.1
+        while True:
             try:
-                await verb()
-            except StaleLease as error:
-                log.info("%s", error or "a lease is no longer ours")
-            except StoreUnavailable as error:
-                if wait is not None:
-                    await asyncio.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreads load only
-                    continue
-                log.error("a result could not be recorded and will be painted again: %s", error)
-            return
+                return await verb()
+            except StoreUnavailable:
+                if wait > self._lease_seconds:
+                    raise
+            await asyncio.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreads load, guards nothing
+            wait *= 2
 
     async def _give_back(self, claim: Claim) -> None:
         await self._record(lambda: self._store.give_back(claim))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bot.delivery.layout import layout
-from bot.delivery.render import MAX_ALT, MAX_TEXT, FAILURES, MessageContent, render, seeds_text, shown
+from bot.delivery.render import FAILURES, MAX_ALT, MAX_TEXT, MessageContent, render, seeds_text, shown
 from bot.jobs import ImageRecord, Job, Origin, Position, Recipe, State, state_of_job
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import Sampler
@@ -75,7 +75,10 @@ def test_a_waiting_job_says_its_place_and_an_honest_time() -> None:
 
 
 def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
-    assert render(job_of(State.WAITING), Position(place=1, ahead=0, seconds=None), ENGLISH).status == "Queued, 1st."
+    assert (
+        render(job_of(State.WAITING), Position(place=1, ahead=0, seconds=None), ENGLISH).status
+        == "Queued, 1st."
+    )
     assert render(job_of(State.WAITING), None, ENGLISH).status == "Queued."
 
 
@@ -109,10 +112,10 @@ def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
 
 
 def test_a_partly_failed_job_shows_what_there_is_and_says_what_failed() -> None:
-    content = render(job_of(State.DONE, State.FAILED, State.DONE, failure="disk_full"), None, ENGLISH)
+    content = render(job_of(State.DONE, State.FAILED, State.DONE, failure="not_kept"), None, ENGLISH)
     assert content.picture is not None
     assert content.picture.artifacts == ("aa/0.png", "aa/2.png")
-    assert content.status == f"1 of 3 pictures failed. {FAILURES['disk_full']}"
+    assert content.status == f"1 of 3 pictures failed. {FAILURES['not_kept']}"
     assert "seeds 7, 9" in content.footer
 
 
@@ -133,7 +136,13 @@ def test_a_cancelled_job_says_so() -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    ["@everyone **look**", "<@123> <#5> <t:0>", "# big\n> quote", "[click](https://example.org)", "`code` ||spoiler||"],
+    [
+        "@everyone **look**",
+        "<@123> <#5> <t:0>",
+        "# big\n> quote",
+        "[click](https://example.org)",
+        "`code` ||spoiler||",
+    ],
 )
 def test_a_prompt_means_nothing_to_discord(prompt: str) -> None:
     heading = render(job_of(State.WAITING, recipe=replace(RECIPE, prompt=prompt)), None, ENGLISH).heading
@@ -141,7 +150,9 @@ def test_a_prompt_means_nothing_to_discord(prompt: str) -> None:
     assert "@everyone" not in heading
     inside = heading.removeprefix("**").removesuffix("**")
     unescaped = [
-        inside[at] for at in range(len(inside)) if inside[at] in "*`|<[" and (at == 0 or inside[at - 1] != "\\")
+        inside[at]
+        for at in range(len(inside))
+        if inside[at] in "*`|<[" and (at == 0 or inside[at - 1] != "\\")
     ]
     assert unescaped == []
 
@@ -161,7 +172,8 @@ def test_no_message_outgrows_what_discord_takes(language: str, letter: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("seeds", "text"), [([7], "7"), ([7, 8], "7, 8"), ([7, 8, 9], "7–9"), ([2**32 - 1, 0, 1], f"{2**32 - 1}, 0, 1")]
+    ("seeds", "text"),
+    [([7], "7"), ([7, 8], "7, 8"), ([7, 8, 9], "7–9"), ([2**32 - 1, 0, 1], f"{2**32 - 1}, 0, 1")],
 )
 def test_seeds_read_as_a_range_only_where_they_follow_each_other(seeds: list[int], text: str) -> None:
     assert seeds_text(seeds) == text

@@ -1,0 +1,102 @@
+"""How a process of several loops starts, stops on a signal, and falls with its first broken part."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+UNINTERRUPTIBLE = "uninterruptible"
+
+
+class Stop:
+    """The wish to stop: the first time after finishing what is being painted, the second time now."""
+
+    def __init__(self) -> None:
+        self.draining = asyncio.Event()
+        self.now = asyncio.Event()
+
+    def ask(self) -> None:
+        """Ask to stop; asking again asks to stop now."""
+        (self.now if self.draining.is_set() else self.draining).set()
+
+    def listen(self) -> None:
+        """Ask at every SIGINT and SIGTERM."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self.ask)
+
+
+class Stopped(Exception):
+    """What was waited for did not come, because it was asked to stop."""
+
+
+class Running:
+    """Tasks that run side by side until one fails or it is asked to stop."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stopping = asyncio.create_task(stop.draining.wait(), name="stop")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run `work` beside the others."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        return task
+
+    async def wait_for(self, wanted: Awaitable[T]) -> T:
+        """What `wanted` gives; raises a task's failure, or Stopped, when that comes first."""
+        waiting = asyncio.ensure_future(wanted)
+        try:
+            await asyncio.wait({waiting, self._stopping, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+            if self._stopping.done() or not waiting.done():
+                raise Stopped
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
+    async def close(self) -> None:
+        """Cancel every task and wait for its end."""
+        tasks = [self._stopping, *self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Run `work`, which nothing can interrupt, in a thread that the end of the process need not wait for."""
+    finished: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            if not finished.cancelled():
+                finished.set_exception(error)
+        else:
+            if not finished.cancelled():
+                finished.set_result(result)
+
+    threading.Thread(target=run, name=UNINTERRUPTIBLE, daemon=True).start()
+    return asyncio.wrap_future(finished)
+
+
+def run_to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` as the process's main task.
+
+    Where a thread still compiles at its end, the process leaves at once: the interpreter's own way out
+    would tear down the libraries under that thread.
+    """
+    asyncio.run(work)
+    if any(thread.name == UNINTERRUPTIBLE for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)

@@ -1,0 +1,194 @@
+"""The worker between a real queue and a real engine."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.artifacts import Artifacts
+from bot.jobs import Job, Origin, Recipe, State
+from bot.store import Store
+from bot.worker.worker import Worker
+from sdjax_engine.engine import Engine
+from sdjax_engine.images import read_recipe
+from sdjax_engine.request import Sampler
+
+DEADLINE = 60.0
+RECIPE = Recipe(
+    prompt="a red circle",
+    seed=7,
+    num_inference_steps=3,
+    guidance_scale=5.0,
+    sampler=Sampler.DDIM,
+    width=64,
+    height=64,
+    model="tiny",
+)
+
+
+def origin(interaction_id: int) -> Origin:
+    return Origin(
+        interaction_id=interaction_id,
+        interaction_token=f"token {interaction_id}",
+        token_expires_at=time.time() + 900,
+        application_id=1,
+        user_id=2,
+        guild_id=3,
+        channel_id=4,
+        locale="en-US",
+        private=False,
+    )
+
+
+async def until(what: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while not await what():
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> Artifacts:
+    return Artifacts(str(tmp_path / "artifacts"))
+
+
+def make_worker(
+    engine: Engine, store: Store, artifacts: Artifacts, *, lease_seconds: float = 30.0
+) -> Worker:
+    return Worker(engine, store, artifacts, name="worker", lease_seconds=lease_seconds)
+
+
+@asynccontextmanager
+async def working(worker: Worker) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(worker.run())
+    yield task
+    worker.drain()
+    async with asyncio.timeout(DEADLINE):
+        await task
+
+
+async def ended(store: Store, *jobs: Job) -> list[Job]:
+    async def all_final() -> bool:
+        return all([(await store.job(job.id)).state.final for job in jobs])
+
+    await until(all_final)
+    return [await store.job(job.id) for job in jobs]
+
+
+async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    jobs = [await store.enqueue(replace(RECIPE, seed=seed, variants=3), origin(seed)) for seed in (1, 2, 3)]
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        painted = await ended(store, *jobs)
+    for job in painted:
+        assert job.state is State.DONE
+        for image in job.images:
+            assert image.artifact is not None
+            file = io.BytesIO(await artifacts.get(image.artifact))
+            assert read_recipe(file) == job.recipe.request(image.index)
+    assert len(await store.undelivered(limit=10)) == 3
+
+
+async def test_the_queue_knows_how_far_an_image_is(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    job = await store.enqueue(replace(RECIPE, num_inference_steps=150, variants=4), origin(1))
+    seen: set[int] = set()
+
+    async def saw_steps() -> bool:
+        seen.update(image.step for image in (await store.job(job.id)).images)
+        return bool(seen - {0, 150})
+
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        await until(saw_steps)
+        await store.cancel(job.id, user_id=None)
+    assert seen - {0, 150}
+
+
+async def test_a_cancelled_image_is_stopped_and_makes_room(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    long = await store.enqueue(replace(RECIPE, num_inference_steps=150, variants=9), origin(1))
+
+    async def painting() -> bool:
+        return (await store.job(long.id)).state is State.RUNNING
+
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        await until(painting)
+        await store.cancel(long.id, user_id=2)
+        short = await store.enqueue(RECIPE, origin(2))
+        (done,) = await ended(store, short)
+    assert done.state is State.DONE
+    assert State.RUNNING not in {image.state for image in (await store.job(long.id)).images}
+    assert (await store.job(long.id)).state is State.CANCELLED
+
+
+async def test_a_drain_finishes_what_is_being_painted_and_gives_back_the_rest(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    job = await store.enqueue(replace(RECIPE, num_inference_steps=100, variants=9), origin(1))
+
+    async def begun() -> bool:
+        return any(image.step for image in (await store.job(job.id)).images)
+
+    worker = make_worker(tiny_engine, store, artifacts)
+    async with working(worker):
+        await until(begun)
+    states = [image.state for image in (await store.job(job.id)).images]
+    assert State.DONE in states
+    assert State.WAITING in states
+    assert State.RUNNING not in states
+
+
+async def test_stopped_now_it_gives_everything_back_and_the_next_start_paints_it(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    job = await store.enqueue(replace(RECIPE, num_inference_steps=100, variants=2), origin(1))
+
+    async def running() -> bool:
+        return (await store.job(job.id)).state is State.RUNNING
+
+    task = asyncio.create_task(make_worker(tiny_engine, store, artifacts).run())
+    await until(running)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert {image.state for image in (await store.job(job.id)).images} == {State.WAITING}
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        (done,) = await ended(store, job)
+    assert done.state is State.DONE
+
+
+async def test_an_image_that_cannot_be_kept_fails_with_a_name_that_people_are_told(
+    tiny_engine: Engine, store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    job = await store.enqueue(RECIPE, origin(1))
+    worker = make_worker(tiny_engine, store, Artifacts(str(tmp_path / "file")), lease_seconds=0.5)
+    async with working(worker):
+        (failed,) = await ended(store, job)
+    assert failed.images[0].failure == "not_kept"
+
+
+async def test_what_an_earlier_life_of_the_worker_held_is_painted_at_once(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    job = await store.enqueue(RECIPE, origin(1))
+    assert await store.claim("worker", limit=1, ttl=3600)
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        (done,) = await ended(store, job)
+    assert done.state is State.DONE
