@@ -1,0 +1,89 @@
+"""Sampling methods as tables of numbers: the registry, and the way from a request to its table.
+
+Importing this loads no JAX; only `step.py`, which runs on the device, does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
+from sdjax_engine.samplers.config import SchedulerConfig
+from sdjax_engine.samplers.ddim import DDIM
+from sdjax_engine.samplers.dpmpp_2m import DPMpp2M, DPMpp2MKarras
+from sdjax_engine.samplers.euler import Euler
+from sdjax_engine.samplers.euler_ancestral import EulerAncestral
+from sdjax_engine.samplers.pndm import PNDM
+from sdjax_engine.samplers.tables import MAX_ROWS, ROW, Table
+
+SAMPLERS: Mapping[Sampler, type[SchedulerConfig]] = MappingProxyType(
+    {
+        Sampler.DDIM: DDIM,
+        Sampler.PNDM: PNDM,
+        Sampler.EULER: Euler,
+        Sampler.EULER_ANCESTRAL: EulerAncestral,
+        Sampler.DPMPP_2M: DPMpp2M,
+        Sampler.DPMPP_2M_KARRAS: DPMpp2MKarras,
+    }
+)
+
+
+def plan(sampler: Sampler, num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> Table:
+    """Return the table of `sampler` for so many steps on the schedule of a checkpoint.
+
+    `scheduler_config` is the checkpoint's own `scheduler_config.json`, whatever scheduler it was
+    written for. `InvalidRequest` when there are more steps than trained timesteps,
+    `UnreadableCheckpoint` when the config holds a value that the sampler cannot honour.
+    """
+    config = SAMPLERS[sampler].read(scheduler_config)
+    if not 1 <= num_inference_steps <= config.num_train_timesteps:
+        raise InvalidRequest("steps", value=num_inference_steps, limit=config.num_train_timesteps)
+    return _table(config, num_inference_steps)
+
+
+@lru_cache(maxsize=256)
+def _table(config: SchedulerConfig, num_inference_steps: int) -> Table:
+    with np.errstate(
+        divide="ignore", invalid="ignore", over="ignore"
+    ):  # the table refuses what is not finite
+        return config.table(num_inference_steps)
+
+
+def default_sampler(scheduler_config: Mapping[str, Any]) -> Sampler:
+    """Return the sampler that the checkpoint itself names, or raise `UnreadableCheckpoint`."""
+    name = str(scheduler_config.get("_class_name")).removeprefix("Flax")
+    if name == DPMpp2MKarras.reference and scheduler_config.get("use_karras_sigmas"):
+        return Sampler.DPMPP_2M_KARRAS
+    for sampler, config in SAMPLERS.items():
+        if config.reference == name:
+            return sampler
+    known = ", ".join(dict.fromkeys(config.reference for config in SAMPLERS.values()))
+    raise UnreadableCheckpoint(f"scheduler_config.json: _class_name is {name}; known are {known}")
+
+
+def pipeline_config(scheduler_config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint's scheduler config as `StableDiffusionPipeline` uses it.
+
+    Whatever the file says, that pipeline samples with `steps_offset` 1 and without `clip_sample`:
+    configs written before those keys mattered would paint something else than they were made for.
+    """
+    corrected = {"steps_offset": 1, "clip_sample": False}
+    unchosen = [key for key in scheduler_config.get("_use_default_values", ()) if key not in corrected]
+    return {**scheduler_config, **corrected, "_use_default_values": unchosen}
+
+
+__all__ = [
+    "MAX_ROWS",
+    "ROW",
+    "SAMPLERS",
+    "SchedulerConfig",
+    "Table",
+    "default_sampler",
+    "pipeline_config",
+    "plan",
+]

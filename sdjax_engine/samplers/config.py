@@ -1,0 +1,68 @@
+"""What a checkpoint's `scheduler_config.json` tells a sampler, read as `from_config` reads it.
+
+A checkpoint names one scheduler, and people choose another: the reference then takes the keys that
+the other class knows, lets that class's defaults fill the rest and ignores what is left. So does
+`SchedulerConfig.read`. Values that a sampler here cannot honour are refused, all at once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.samplers.tables import Table
+
+Beta = Annotated[float, Field(gt=0, lt=1)]
+Off = Literal[False]
+
+
+class SchedulerConfig(BaseModel):
+    """The keys every sampler reads, under the reference's names and with its defaults.
+
+    A subclass is one sampler: it adds its keys, narrows the values it can honour and computes the
+    table. Instances are frozen and hashable.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    reference: ClassVar[str]
+    """Name of the class in `diffusers` that this sampler equals."""
+    named: ClassVar[frozenset[str]] = frozenset()
+    """Keys that the sampler's own name decides, whatever the checkpoint says."""
+
+    num_train_timesteps: int = Field(1000, ge=1, le=100_000)
+    beta_start: Beta = 0.0001
+    beta_end: Beta = 0.02
+    beta_schedule: Literal["linear", "scaled_linear", "squaredcos_cap_v2"] = "linear"
+    trained_betas: tuple[Beta, ...] | None = Field(None, min_length=1)
+    timestep_spacing: Literal["leading", "linspace", "trailing"] = "linspace"
+    steps_offset: int = Field(0, ge=0)
+
+    @classmethod
+    def read(cls, scheduler_config: Mapping[str, Any]) -> Self:
+        """Return this sampler's keys of `scheduler_config`; `UnreadableCheckpoint` names the bad ones.
+
+        Keys listed under `_use_default_values` were never chosen by anyone, and a key that is null
+        counts as missing.
+        """
+        unchosen = cls.named | set(scheduler_config.get("_use_default_values", ()))
+        chosen = {
+            key: value for key, value in scheduler_config.items() if key not in unchosen and value is not None
+        }
+        try:
+            return cls.model_validate(chosen)
+        except ValidationError as error:
+            faults = "; ".join(_fault(entry["loc"], entry["input"], entry["msg"]) for entry in error.errors())
+            raise UnreadableCheckpoint(f"scheduler_config.json for {cls.reference}: {faults}") from None
+
+    @abstractmethod
+    def table(self, num_inference_steps: int) -> Table:
+        """Return the table of this sampler for so many steps."""
+
+
+def _fault(location: tuple[int | str, ...], value: object, message: str) -> str:
+    return f"{'.'.join(map(str, location))} is {str(value)[:40]!r}: {message}"

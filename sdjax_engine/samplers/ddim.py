@@ -1,0 +1,47 @@
+"""DDIM: Song, Meng and Ermon 2020, "Denoising Diffusion Implicit Models" (arXiv 2010.02502)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from sdjax_engine.samplers.config import Off, SchedulerConfig
+from sdjax_engine.samplers.schedules import alphas_cumprod, spaced_timesteps, x_0_weights
+from sdjax_engine.samplers.tables import Evaluation, Mix, Table
+
+
+class DDIM(SchedulerConfig):
+    """`DDIMScheduler`: equation 12, for eta from 0 (deterministic) to 1 (as noisy as DDPM).
+
+    `clip_sample` defaults to false and not to the reference class's true: the reference's pipeline
+    switches it off for latents, and clipping is not linear.
+    """
+
+    reference: ClassVar[str] = "DDIMScheduler"
+
+    timestep_spacing: Literal["leading", "linspace", "trailing"] = "leading"
+    prediction_type: Literal["epsilon", "v_prediction", "sample"] = "epsilon"
+    set_alpha_to_one: bool = True
+    rescale_betas_zero_snr: bool = False
+    clip_sample: Off = False
+    thresholding: Off = False
+
+    def table(self, num_inference_steps: int, *, eta: float = 0.0) -> Table:
+        """Return the table; `eta` scales the fresh noise."""
+        alpha_bar = alphas_cumprod(self, zero_terminal_snr=self.rescale_betas_zero_snr)
+        final = 1.0 if self.set_alpha_to_one else alpha_bar[0]
+        stride = self.num_train_timesteps // num_inference_steps
+        evaluations = []
+        for t in spaced_timesteps(self, num_inference_steps, whole=True).astype(int):
+            a_next = alpha_bar[t - stride] if t >= stride else final
+            evaluations.append(self._evaluation(t, a=alpha_bar[t], a_next=a_next, eta=eta))
+        return Table.of(evaluations)
+
+    def _evaluation(self, t: int, *, a: float, a_next: float, eta: float) -> Evaluation:
+        alpha, sigma = a**0.5, (1 - a) ** 0.5
+        std = eta * max(0.0, (1 - a_next) / (1 - a) * (1 - a / a_next)) ** 0.5
+        direction = max(0.0, 1 - a_next - std**2) ** 0.5  # of eps = (x - alpha·x_0)/sigma
+        p, q = x_0_weights(self.prediction_type, alpha=alpha, sigma=sigma)
+        x = Mix(x=direction / sigma, h=[np.sqrt(a_next) - direction * alpha / sigma], z=std)
+        return Evaluation(t=t, p=p, q=q, x=x)

@@ -1,0 +1,143 @@
+"""DPM-Solver++ multistep: Lu et al. 2022, "DPM-Solver++" (arXiv 2211.01095), orders 1 to 3, ODE and SDE."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator
+
+from sdjax_engine.samplers.config import Off, SchedulerConfig
+from sdjax_engine.samplers.schedules import (
+    Array,
+    alpha_sigma,
+    karras_sigmas,
+    sigma_to_timestep,
+    trailing_timesteps,
+    training_sigmas,
+    within_training,
+    x_0_weights,
+)
+from sdjax_engine.samplers.tables import Evaluation, Mix, Table
+
+# Names of kindred solvers that the reference reads as its own nearest one.
+Algorithm = Annotated[
+    Literal["dpmsolver++", "sde-dpmsolver++"],
+    BeforeValidator(lambda name: {"deis": "dpmsolver++"}.get(name, name)),
+]
+Solver = Annotated[
+    Literal["midpoint", "heun"],
+    BeforeValidator(lambda name: "midpoint" if name in ("logrho", "bh1", "bh2") else name),
+]
+
+
+class DPMpp2M(SchedulerConfig):
+    """`DPMSolverMultistepScheduler` with evenly spaced timesteps, on a variance-preserving x."""
+
+    reference: ClassVar[str] = "DPMSolverMultistepScheduler"
+    named: ClassVar[frozenset[str]] = frozenset({"use_karras_sigmas"})
+
+    prediction_type: Literal["epsilon", "v_prediction", "sample"] = "epsilon"
+    rescale_betas_zero_snr: bool = False
+    solver_order: Literal[1, 2, 3] = 2
+    algorithm_type: Algorithm = "dpmsolver++"
+    solver_type: Solver = "midpoint"
+    lower_order_final: bool = True
+    euler_at_final: bool = False
+    final_sigmas_type: Literal["zero", "sigma_min"] = "zero"
+    lambda_min_clipped: float = -np.inf
+    use_karras_sigmas: bool = False
+    use_exponential_sigmas: Off = False
+    use_beta_sigmas: Off = False
+    use_lu_lambdas: Off = False
+    use_flow_sigmas: Off = False
+    thresholding: Off = False
+    variance_type: None = None
+
+    def table(self, num_inference_steps: int) -> Table:
+        """Return the table."""
+        timesteps, sigmas = self._ladder(num_inference_steps)
+        evaluations = []
+        for index, t in enumerate(timesteps):
+            alpha, sigma = alpha_sigma(sigmas[index])
+            p, q = x_0_weights(self.prediction_type, alpha=alpha, sigma=sigma)
+            order = self._order(index, len(timesteps))
+            evaluations.append(Evaluation(t=t, p=p, q=q, x=self._mix(order, sigmas[: index + 2])))
+        return Table.of(evaluations)
+
+    def _ladder(self, num_inference_steps: int) -> tuple[Array, Array]:
+        """Return the timesteps `(n,)` and the σ before, between and after them `(n + 1,)`."""
+        trained = training_sigmas(self, zero_terminal_snr=self.rescale_betas_zero_snr)
+        if self.use_karras_sigmas:
+            sigmas = karras_sigmas(trained[-1], trained[0], num_inference_steps)
+            timesteps = sigma_to_timestep(sigmas, trained)
+            timesteps = (
+                np.floor(timesteps) if self.beta_schedule == "squaredcos_cap_v2" else timesteps.round()
+            )
+        else:
+            timesteps = self._timesteps(num_inference_steps, trained)
+            sigmas = trained[timesteps.astype(int)]
+        return timesteps, np.append(sigmas, trained[0] if self.final_sigmas_type == "sigma_min" else 0.0)
+
+    def _timesteps(self, num_inference_steps: int, trained: Array) -> Array:
+        """Return whole timesteps; unlike other schedulers this one leaves out the last of n + 1."""
+        last = int(np.count_nonzero(-np.log(trained) >= self.lambda_min_clipped))
+        if self.timestep_spacing == "linspace":
+            timesteps = np.linspace(0, last - 1, num_inference_steps + 1).round()[:0:-1]
+        elif self.timestep_spacing == "leading":
+            ratio = last // (num_inference_steps + 1)
+            timesteps = np.arange(num_inference_steps + 1.0)[:0:-1] * ratio + self.steps_offset
+        else:
+            timesteps = trailing_timesteps(self, num_inference_steps, last)
+        return within_training(self, timesteps)
+
+    def _order(self, index: int, steps: int) -> int:
+        """Return the order of the step at `index`: fewer where the past or the end is near."""
+        few = self.lower_order_final and steps < 15
+        if index == steps - 1 and (few or self.euler_at_final or self.final_sigmas_type == "zero"):
+            return 1
+        if index == steps - 2 and few:
+            return min(self.solver_order, index + 1, 2)
+        return min(self.solver_order, index + 1)
+
+    def _mix(self, order: int, sigmas: Array) -> Mix:
+        """Return x' for a step from `sigmas[-2]` to `sigmas[-1]`, the earlier ones lying before them."""
+        alpha_t, sigma_t = alpha_sigma(sigmas[-1])
+        _, sigma_s = alpha_sigma(sigmas[-2])
+        decay = sigmas[-1] / sigmas[-2]  # e^-h with h = λ_t - λ_s; stays finite where the last σ is 0
+        stochastic = self.algorithm_type == "sde-dpmsolver++"
+        rate = 2 if stochastic else 1
+        gain = 1 - decay**rate
+        h = alpha_t * gain * np.eye(3)[0]
+        if order > 1:
+            h = h + alpha_t * self._corrections(order, gain, rate, -np.log(sigmas[-order - 1 :]))
+        keep = sigma_t / sigma_s * (decay if stochastic else 1.0)
+        return Mix(x=keep, h=tuple(h), z=sigma_t * gain**0.5 if stochastic else 0.0)
+
+    def _corrections(self, order: int, gain: float, rate: int, lambdas: Array) -> Array:
+        """Return the weights of h_0, h_1, h_2 by which a higher order differs, for alpha_t = 1.
+
+        `lambdas` are those of the kept x_0, oldest first, and of the goal.
+        """
+        m_0, m_1, m_2 = np.eye(3)
+        steps = np.diff(lambdas)[::-1]
+        h = steps[0]
+        if h == 0:  # final_sigmas_type = sigma_min after σ that end there already: nothing left to do
+            return np.zeros(3)
+        slope = 1 - gain / (rate * h)
+        first_difference: Array = (m_0 - m_1) * h / steps[1]
+        if order == 2:
+            return first_difference * np.float64(gain / 2 if self.solver_type == "midpoint" else slope)
+        r_0, r_1 = steps[1] / h, steps[2] / h
+        change = first_difference - (m_1 - m_2) / r_1
+        first, second = first_difference + change * r_0 / (r_0 + r_1), change / (r_0 + r_1)
+        # The SDE's sign of 0.5 is the reference's, though the derivation of the ODE suggests the other.
+        half = 0.5 if rate == 1 else -0.5
+        weights: Array = first * slope + second * (half - (rate * h - gain) / (rate * h) ** 2)
+        return weights
+
+
+class DPMpp2MKarras(DPMpp2M):
+    """The same with the σ of Karras et al. 2022 (`use_karras_sigmas`)."""
+
+    use_karras_sigmas: bool = True

@@ -1,0 +1,168 @@
+"""A sampler is a table: one row of coefficients for each evaluation of the network.
+
+With x the latents, r one saved tensor of the same shape, h_1 … h_4 what the method kept at earlier
+evaluations (h_1 the latest) and z fresh standard noise, every row means
+
+    m        = network(s·x, t)                      with guidance already mixed into m
+    h_0      = p·x + q·m                            what the method keeps: x_0, eps or the raw output
+    (x', r') = M · (x, r, h_0, h_1, h_2, h_3, h_4, z)
+
+M is two rows of eight numbers. The device knows this one update (`step.py`), so steps, sampler and
+schedule are data and never compile. Tables are computed on the host in float64 and rounded once, to
+float32. The conversion of a network's `prediction_type` folds into p and q, because each of epsilon,
+v and sample gives x_0 and eps as a weighted sum of x and m.
+
+The form was checked on paper against every method the project means to have. One line each, in the
+papers' names (a = ᾱ_t, b = 1 - a, σ and α of a variance-preserving process, λ = log α/σ):
+
+    DDIM, any eta          h_0 = x_0;  x' = dir/√b·x + (√a' - dir·√a/√b)·h_0 + std·z
+    PNDM without PRK       h_0 = m;  the first step again, averaged: x' of r (the first x), h_0 and h_1;
+                           then Adams–Bashforth over h_0 … h_3. The second evaluation is not part of
+                           the multistep, so the fifth reaches back to h_4: hence four kept tensors
+    Euler                  h_0 = x_0;  x' = σ'/σ·x + (1 - σ'/σ)·h_0
+    Euler ancestral        as Euler to σ_down, + σ_up·z
+    Heun                   h_0 = (x - x_0)/σ;  two rows a step: x' = x + dt·h_0 and r' = x, then
+                           x' = r + dt/2·(h_0 + h_1)
+    DPM++ 1, 2, 3 M        h_0 = x_0;  x' of x, h_0, h_1, h_2;  SDE: other weights, + weight·z
+    DPM++ SDE (two rows)   the midpoint's z1 is part of the whole step's noise: r' = A·x + B·z1
+                           carries it, then x' = r + C·h_0 + D·h_1 + E·z
+    UniPC up to order 3    r is the last corrected x. The corrector is r' of r, h_0, h_1, h_2, h_3; the
+                           predictor starts from it, so x' is its row multiplied out over the same terms
+    LCM                    h_0 = x_0;  x' = √a'·(c_out·h_0 + c_skip·x) + √b'·z
+    TCD                    h_0 = x_0;  x_s = √a_s·h_0 + √b_s·(x - √a·h_0)/√b;
+                           x' = √(a'/a_s)·x_s + √(1 - a'/a_s)·z
+    DDPM, fixed variance   h_0 = x_0;  x' = c_0·h_0 + c_t·x + std·z
+    flow matching, Euler   h_0 = m;  x' = x + (σ' - σ)·h_0, with s = 1 and t = 1000·σ
+
+Not linear, so refused by name where a checkpoint asks for it: clipping or dynamic thresholding of x_0,
+and learned variances. PNDM's Runge–Kutta start (`skip_prk_steps` false) is linear, but it needs outputs
+of twelve evaluations ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.request import MAX_STEPS, UnreadableCheckpoint
+
+HISTORY = 4
+"""How many earlier h the device keeps: h_1 … h_4."""
+
+MAX_ROWS = 2 * MAX_STEPS
+"""Rows enough for every table: no method here or planned evaluates more than twice a step."""
+
+
+class Column(IntEnum):
+    """What the columns of a row mean; `X` and `R` are the first of eight, in the order of `Term`."""
+
+    TIMESTEP = 0
+    INPUT_SCALE = 1
+    P = 2
+    Q = 3
+    X = 4
+    R = 12
+
+
+class Term(IntEnum):
+    """What a row of M acts on, as offsets from `Column.X` and `Column.R`."""
+
+    X = 0
+    R = 1
+    H0 = 2
+    H1 = 3
+    H2 = 4
+    H3 = 5
+    H4 = 6
+    Z = 7
+
+
+ROW = Column.R + len(Term)
+"""Columns of a row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix:
+    """One row of M by name; `h` are the weights of h_0, h_1, … and may stop early."""
+
+    x: float = 0.0
+    r: float = 0.0
+    h: Sequence[float] = ()
+    z: float = 0.0
+
+    def weights(self) -> list[float]:
+        """Return the eight numbers in the order of `Term`."""
+        missing = 1 + HISTORY - len(self.h)
+        return [self.x, self.r, *self.h, *[0.0] * missing, self.z]
+
+
+REST = Mix(r=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """One row by name: the network's input, what is kept of its output, and the two rows of M.
+
+    `t` is the timestep the network is told, `s` the factor on its input. `r` leaves the saved tensor
+    as it is unless told otherwise.
+    """
+
+    t: float
+    s: float = 1.0
+    p: float
+    q: float
+    x: Mix
+    r: Mix = REST
+
+    def row(self) -> list[float]:
+        """Return the numbers in the order of `Column`."""
+        return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights()]
+
+
+IDLE = Evaluation(t=0.0, p=0.0, q=0.0, x=Mix(x=1.0))
+"""The row after the last: leaves x and r exactly as they are, whatever the network says."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """All that the device must know of a request's sampler, steps and schedule.
+
+    `rows` is float32 `(evaluations, ROW)` and read-only. The first x is standard noise times
+    `init_noise_sigma`. Progress is told in evaluations: PNDM makes one more than its steps.
+    """
+
+    rows: npt.NDArray[np.float32] = field(repr=False)
+    init_noise_sigma: float
+
+    @classmethod
+    def of(cls, evaluations: Sequence[Evaluation], *, init_noise_sigma: float = 1.0) -> Table:
+        """Round `evaluations` to rows; `UnreadableCheckpoint` where the schedule has no finite ones."""
+        rows = np.array([evaluation.row() for evaluation in evaluations]).astype(np.float32)
+        if not np.isfinite(rows).all():
+            first = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+            raise UnreadableCheckpoint(
+                f"the scheduler config gives no finite coefficients at timestep {evaluations[first].t:g}"
+            )
+        rows.setflags(write=False)
+        return cls(rows=rows, init_noise_sigma=init_noise_sigma)
+
+    @property
+    def evaluations(self) -> int:
+        """How often the network is asked."""
+        return len(self.rows)
+
+    def padded(self, max_rows: int) -> npt.NDArray[np.float32]:
+        """Return rows `(max_rows, ROW)`: the table's own, then rows that change nothing.
+
+        Tables of different lengths share one `(seats, max_rows, ROW)` array this way, and a seat
+        that has finished rests while others go on. `ValueError` if the table is longer.
+        """
+        if self.evaluations > max_rows:
+            raise ValueError(f"a table of {self.evaluations} rows does not fit in {max_rows}")
+        rows = np.tile(np.array(IDLE.row(), np.float32), (max_rows, 1))
+        rows[: self.evaluations] = self.rows
+        return rows

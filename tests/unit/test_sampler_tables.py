@@ -1,0 +1,264 @@
+"""What must hold of a sampler's table, and of the one update that runs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
+from sdjax_engine.samplers import SAMPLERS, default_sampler, pipeline_config, plan
+from sdjax_engine.samplers.ddim import DDIM
+from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep
+from sdjax_engine.samplers.tables import HISTORY, ROW, Column, Evaluation, Mix, Table, Term
+
+SD: dict[str, Any] = {
+    "_class_name": "PNDMScheduler",
+    "beta_schedule": "scaled_linear",
+    "beta_start": 0.00085,
+    "beta_end": 0.012,
+    "steps_offset": 1,
+    "set_alpha_to_one": True,
+}
+SHAPE = (3, 4, 2)
+
+
+def noise(seed: int, *shape: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(seed).standard_normal(shape, np.float32))
+
+
+def run(table: Table, *, network: Any, z0: jax.Array) -> jax.Array:
+    """Sample one seat to the end, with fresh noise for every evaluation."""
+    x = z0[None] * table.init_noise_sigma
+    r, history = jnp.zeros_like(x), empty_history(x)
+    for index, numbers in enumerate(table.rows):
+        row = jnp.asarray(numbers)[None]
+        m = network(network_input(x, row), timestep(row))
+        x, r, history = advance(x, r, history, m, noise(index, *x.shape), row)
+    return x[0]
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+@pytest.mark.parametrize("steps", [1, 2, 3, 5, 20])
+def test_a_network_that_knows_the_picture_is_led_to_it(sampler: Sampler, steps: int) -> None:
+    """With m the noise that is left over one known picture, every method ends on that picture."""
+    picture = noise(1, *SHAPE)
+    alpha_bar = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2)
+
+    def network(x: jax.Array, t: jax.Array) -> jax.Array:
+        a = float(np.interp(float(t[0]), np.arange(1000), alpha_bar))
+        return (x - a**0.5 * picture) / (1 - a) ** 0.5
+
+    end = run(plan(sampler, steps, SD), network=network, z0=noise(2, *SHAPE))
+    np.testing.assert_allclose(end, picture, atol=1e-4)
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+@pytest.mark.parametrize("steps", [1, 2, 3, 20, 150])
+def test_a_table_has_one_row_for_each_evaluation(sampler: Sampler, steps: int) -> None:
+    table = plan(sampler, steps, SD)
+    twice = 1 if sampler is Sampler.PNDM and steps > 1 else 0
+    assert table.evaluations == steps + twice
+    assert table.rows.shape == (table.evaluations, ROW)
+    assert table.rows.dtype == np.float32
+
+
+def test_only_stochastic_methods_read_fresh_noise() -> None:
+    noisy = {sampler for sampler in Sampler if plan(sampler, 20, SD).rows[:, Column.X + Term.Z].any()}
+    assert noisy == {Sampler.EULER_ANCESTRAL}
+    assert DDIM.read(SD).table(20, eta=1.0).rows[:, Column.X + Term.Z].any()
+
+
+def test_every_column_is_where_its_name_says() -> None:
+    x = Mix(x=5, r=6, h=[7, 8, 9, 10, 11], z=12)
+    r = Mix(x=13, r=14, h=[15, 16, 17, 18, 19], z=20)
+    row = Table.of([Evaluation(t=1, s=2, p=3, q=4, x=x, r=r)]).rows[0]
+    assert row.tolist() == list(range(1, 21))
+    assert row[Column.X + Term.Z] == 12
+    assert row[Column.R + Term.X] == 13
+
+
+def test_one_step_computes_what_the_table_s_definition_says() -> None:
+    rows = np.random.default_rng(3).standard_normal((2, ROW), np.float32)
+    x, r, m, z = (noise(seed, 2, *SHAPE) for seed in range(4))
+    history = noise(4, 2, HISTORY, *SHAPE)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        got = jax.jit(advance)(x, r, history, m, z, jnp.asarray(rows))
+    for seat, row in enumerate(rows):
+        h_0 = row[Column.P] * x[seat] + row[Column.Q] * m[seat]
+        terms = np.stack([x[seat], r[seat], h_0, *history[seat], z[seat]])
+        kept = np.stack([h_0, *history[seat][:-1]])
+        matrix = row[Column.X :].reshape(2, len(Term))
+        expected = (*np.tensordot(matrix, terms, 1), kept)
+        for ours, wanted in zip(got, expected, strict=True):
+            np.testing.assert_allclose(ours[seat], wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+def test_a_seat_s_result_has_the_same_bits_in_any_seat_and_any_company(sampler: Sampler) -> None:
+    tables = [plan(name, 4, SD).padded(6) for name in (sampler, *Sampler)]
+    rows = jnp.asarray(np.stack(tables)[:, 1])
+    seats = len(tables)
+    x, m, z, r = (jnp.broadcast_to(noise(seed, 1, *SHAPE), (seats, *SHAPE)) for seed in range(4))
+    history = jnp.broadcast_to(noise(5, 1, HISTORY, *SHAPE), (seats, HISTORY, *SHAPE))
+    step = jax.jit(advance)
+    together = step(x, r, history, m, z, rows)
+    turned = step(x, r, history, m, z, jnp.roll(rows, 3, axis=0))
+    for one, other in zip(together, turned, strict=True):
+        np.testing.assert_array_equal(one[0], other[3])
+
+
+def test_nothing_of_an_earlier_image_reaches_the_next_in_its_seat() -> None:
+    """What a method has not written yet it does not read, were it a NaN."""
+    for sampler in Sampler:
+        table = plan(sampler, 7, SD)
+        x = noise(1, 1, *SHAPE)
+        r, history = jnp.full_like(x, np.nan), jnp.full_like(empty_history(x), np.nan)
+        for numbers in table.rows:
+            x, r, history = advance(x, r, history, x, x, jnp.asarray(numbers)[None])
+            assert jnp.isfinite(x).all(), sampler
+
+
+def test_a_finished_seat_rests_while_others_go_on() -> None:
+    table = plan(Sampler.EULER, 3, SD)
+    rows = table.padded(5)
+    np.testing.assert_array_equal(rows[:3], table.rows)
+    x, r, m = noise(1, 1, *SHAPE), noise(2, 1, *SHAPE), jnp.full((1, *SHAPE), jnp.nan)
+    x_next, r_next, _ = advance(x, r, empty_history(x), m, m, jnp.asarray(rows[3:4]))
+    np.testing.assert_array_equal(x_next, x)
+    np.testing.assert_array_equal(r_next, r)
+
+
+def test_a_table_longer_than_the_lane_s_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="21 rows does not fit in 20"):
+        plan(Sampler.PNDM, 20, SD).padded(20)
+
+
+def test_the_network_s_output_may_be_bfloat16_and_the_arithmetic_stays_float32() -> None:
+    x = noise(1, 1, *SHAPE)
+    row = jnp.asarray(plan(Sampler.EULER, 3, SD).rows[:1])
+    with jax.numpy_dtype_promotion("strict"):
+        results = advance(x, x, empty_history(x), x.astype(jnp.bfloat16), x, row)
+    assert {result.dtype for result in results} == {jnp.dtype(jnp.float32)}
+
+
+def test_tables_are_shared_and_cannot_be_written() -> None:
+    table = plan(Sampler.DDIM, 20, SD)
+    assert plan(Sampler.DDIM, 20, dict(SD)) is table
+    with pytest.raises(ValueError, match="read-only"):
+        table.rows[0, 0] = 1.0
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1001])
+def test_a_count_of_steps_that_the_schedule_does_not_have_is_the_person_s_mistake(steps: int) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        plan(Sampler.DDIM, steps, SD)
+    assert caught.value.details == {"value": steps, "limit": 1000}
+
+
+@pytest.mark.parametrize(
+    ("sampler", "key", "value"),
+    [
+        (Sampler.DDIM, "clip_sample", True),
+        (Sampler.DDIM, "thresholding", True),
+        (Sampler.PNDM, "skip_prk_steps", False),
+        (Sampler.PNDM, "prediction_type", "sample"),
+        (Sampler.EULER_ANCESTRAL, "prediction_type", "sample"),
+        (Sampler.EULER, "timestep_type", "continuous"),
+        (Sampler.EULER, "interpolation_type", "log_linear"),
+        (Sampler.EULER, "use_exponential_sigmas", True),
+        (Sampler.EULER, "use_beta_sigmas", True),
+        (Sampler.EULER, "final_sigmas_type", "one"),
+        (Sampler.DPMPP_2M, "prediction_type", "flow_prediction"),
+        (Sampler.DPMPP_2M, "algorithm_type", "dpmsolver"),
+        (Sampler.DPMPP_2M, "solver_order", 4),
+        (Sampler.DPMPP_2M, "use_lu_lambdas", True),
+        (Sampler.DPMPP_2M, "use_flow_sigmas", True),
+        (Sampler.DPMPP_2M, "variance_type", "learned"),
+        (Sampler.DPMPP_2M_KARRAS, "thresholding", True),
+        (Sampler.DDIM, "beta_schedule", "quadratic"),
+        (Sampler.DDIM, "beta_end", 1.5),
+        (Sampler.DDIM, "timestep_spacing", "logarithmic"),
+        (Sampler.DDIM, "num_train_timesteps", "many"),
+        (Sampler.DDIM, "trained_betas", [0.1, 0.2]),
+    ],
+)
+def test_a_value_that_cannot_be_honoured_is_refused_by_the_name_of_its_key(
+    sampler: Sampler, key: str, value: object
+) -> None:
+    with pytest.raises(UnreadableCheckpoint, match=key):
+        plan(sampler, 20, {**SD, key: value})
+
+
+def test_all_bad_values_are_told_at_once() -> None:
+    with pytest.raises(UnreadableCheckpoint, match=r"beta_start.*clip_sample"):
+        plan(Sampler.DDIM, 20, {**SD, "clip_sample": True, "beta_start": -1})
+
+
+def test_timesteps_beyond_the_trained_ones_are_refused() -> None:
+    with pytest.raises(UnreadableCheckpoint, match="steps_offset"):
+        plan(Sampler.DDIM, 20, {**SD, "steps_offset": 60})
+
+
+def test_pure_noise_and_an_epsilon_prediction_are_refused_together() -> None:
+    config = {**SD, "rescale_betas_zero_snr": True, "timestep_spacing": "trailing"}
+    with pytest.raises(UnreadableCheckpoint, match=r"prediction_type.*rescale_betas_zero_snr"):
+        plan(Sampler.DDIM, 20, config)
+    plan(Sampler.DDIM, 20, {**config, "prediction_type": "v_prediction"})
+
+
+def test_a_schedule_without_finite_coefficients_is_refused() -> None:
+    with pytest.raises(UnreadableCheckpoint, match="no finite coefficients"):
+        plan(Sampler.EULER, 20, {"trained_betas": [0.999] * 1000, "prediction_type": "v_prediction"})
+
+
+def test_a_last_step_of_no_length_changes_nothing() -> None:
+    """Karras' σ end at the smallest; "sigma_min" appends it again, where the reference divides by zero."""
+    config = {**SD, "final_sigmas_type": "sigma_min", "solver_type": "heun"}
+    last = plan(Sampler.DPMPP_2M_KARRAS, 20, config).rows[-1]
+    assert last[Column.X : Column.R].tolist() == [1, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_the_sampler_s_name_decides_whether_sigmas_are_karras() -> None:
+    for says in (True, False):
+        config = {**SD, "use_karras_sigmas": says}
+        plain, karras = plan(Sampler.DPMPP_2M, 20, config), plan(Sampler.DPMPP_2M_KARRAS, 20, config)
+        assert plain is plan(Sampler.DPMPP_2M, 20, SD)
+        assert karras is plan(Sampler.DPMPP_2M_KARRAS, 20, SD)
+        assert not np.array_equal(plain.rows, karras.rows)
+
+
+def test_keys_that_nobody_chose_take_the_defaults_of_the_sampler_s_own_class() -> None:
+    written = {**SD, "timestep_spacing": "leading", "_use_default_values": ["timestep_spacing"]}
+    assert plan(Sampler.EULER, 5, written).rows[0, Column.TIMESTEP] == 999
+    assert plan(Sampler.DDIM, 5, written).rows[0, Column.TIMESTEP] == 801
+
+
+def test_null_means_missing() -> None:
+    config = {**SD, "trained_betas": None, "variance_type": None, "use_karras_sigmas": None}
+    for sampler in Sampler:
+        assert plan(sampler, 3, config) is plan(sampler, 3, SD)
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+def test_a_checkpoint_s_own_sampler_is_found_by_its_class_name(sampler: Sampler) -> None:
+    config = {"_class_name": SAMPLERS[sampler].reference}
+    if sampler is Sampler.DPMPP_2M_KARRAS:
+        config["use_karras_sigmas"] = True
+    assert default_sampler(config) is sampler
+    assert default_sampler({**config, "_class_name": f"Flax{config['_class_name']}"}) is sampler
+
+
+@pytest.mark.parametrize("config", [{}, {"_class_name": "HeunDiscreteScheduler"}])
+def test_an_unknown_class_name_is_refused_with_those_there_are(config: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableCheckpoint, match=r"_class_name.*PNDMScheduler"):
+        default_sampler(config)
+
+
+def test_an_old_config_is_read_as_the_reference_s_pipeline_reads_it() -> None:
+    old = {**SD, "steps_offset": 0, "clip_sample": True, "_use_default_values": ["steps_offset"]}
+    new = {**SD, "steps_offset": 1, "clip_sample": False}
+    assert plan(Sampler.DDIM, 20, pipeline_config(old)) is plan(Sampler.DDIM, 20, new)
