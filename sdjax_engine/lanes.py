@@ -95,8 +95,8 @@ class DeviceLane:
                 arrivals.seat[device] = seat % self._seats_per_device
                 arrivals.guidance_scale[device] = prepared.request.guidance_scale
                 arrivals.seed[device] = prepared.request.seed
-                arrivals.init_noise_sigma[device] = prepared.table.init_noise_sigma
-                arrivals.rows[device] = prepared.table.padded(MAX_ROWS)
+                arrivals.init_noise_sigma[device] = prepared.init_noise_sigma
+                arrivals.rows[device] = prepared.rows
             encodings = self._model.encode(token_ids)
             self._state = self._admit(self._state, encodings, self._newcomer(arrivals))
 
@@ -188,8 +188,9 @@ class DeviceLane:
         def decode(parameters: Any, x: jax.Array, seat: jax.Array) -> tuple[jax.Array, jax.Array]:
             return painting.decode(nnx.merge(graphdef, parameters).decode, x, seat, scaling_factor)
 
+        lane = self.lane
         return compiler.compile(
-            f"{self.lane} decode",
+            f"{lane.model}:{lane.width}x{lane.height} decode",
             decode,
             *(parameters, self._state.x, devices.shard(self._nobody().seat, self._mesh)),
             specs=(devices.REPLICATED, devices.BY_SEAT, devices.BY_SEAT),

@@ -13,17 +13,23 @@ from flax import nnx
 from sdjax_engine import devices
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.request import Offer, Request
-from sdjax_engine.samplers import Table, pipeline_config, plan
+from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
 from sdjax_engine.weights import Checkpoint
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
-    """All that the devices must be told of a request; `token_ids` is (2, length): negative prompt, prompt."""
+    """All that the devices must be told of a request.
+
+    `token_ids` is (2, length), the negative prompt's and the prompt's; `rows` is the sampler's table of
+    `evaluations` rows, filled up to (MAX_ROWS, ROW).
+    """
 
     request: Request
     token_ids: npt.NDArray[np.int32] = field(repr=False)
-    table: Table = field(repr=False)
+    rows: npt.NDArray[np.float32] = field(repr=False)
+    evaluations: int
+    init_noise_sigma: float
 
 
 class LoadedModel:
@@ -46,10 +52,13 @@ class LoadedModel:
         """Check, tokenize and plan; raises InvalidRequest. May be called from any thread."""
         self.offer.check(request)
         texts = (request.negative_prompt, request.prompt)
+        table = plan(request.sampler, request.num_inference_steps, self._scheduler_config)
         return Prepared(
             request=request,
             token_ids=np.stack([self._tokenizer.encode(text) for text in texts]),
-            table=plan(request.sampler, request.num_inference_steps, self._scheduler_config),
+            rows=table.padded(MAX_ROWS),
+            evaluations=table.evaluations,
+            init_noise_sigma=table.init_noise_sigma,
         )
 
     def no_token_ids(self) -> npt.NDArray[np.int32]:

@@ -70,7 +70,7 @@ class Ticket:
     def tell(self, evaluation: int) -> None:
         """Call the person back with how far the image is; an error in that is theirs."""
         steps = self.prepared.request.num_inference_steps
-        step = round(evaluation / self.prepared.table.evaluations * steps)
+        step = round(evaluation / self.prepared.evaluations * steps)
         if self.on_progress is None or self.future.cancelled():
             return
         try:
@@ -170,7 +170,7 @@ class PaintingThread:
             abandoned = self._abandoned
         for ticket in arrivals:
             request = ticket.prepared.request
-            self._desks[request.lane].seats.join(ticket, ticket.prepared.table.evaluations)
+            self._desks[request.lane].seats.join(ticket, ticket.prepared.evaluations)
         if abandoned:
             for ticket in self._present():
                 ticket.future.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,15 @@ def use_cache(folder: Path | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiler:
-    """Compiles the programs of a start-up for one mesh, and tells of each when it is done."""
+    """Compiles the programs of a start-up for one mesh, and tells of each when it is done.
+
+    A program is known by its name: asked for again (two lanes decode alike), it is not compiled again.
+    """
 
     mesh: Mesh
     report: Callable[[str], None]
     clock: Callable[[], float] = time.perf_counter
+    _compiled: dict[str, Program] = field(default_factory=dict, init=False)
 
     def compile(
         self,
@@ -52,8 +56,11 @@ class Compiler:
         `arguments` are arrays of the whole mesh like those of later calls, `specs` says how each is spread;
         every result is spread by seat. The arguments numbered in `donate` are used up by a call.
         """
+        if name in self._compiled:
+            return self._compiled[name]
         started = self.clock()
         spread = jax.shard_map(function, mesh=self.mesh, in_specs=specs, out_specs=BY_SEAT, check_vma=False)
         program: Program = jax.jit(spread, donate_argnums=donate).lower(*arguments).compile()
         self.report(f"compiled {name} in {self.clock() - started:.1f} s")
+        self._compiled[name] = program
         return program
