@@ -26,9 +26,8 @@ from bot.delivery.sender import Sender
 from bot.delivery.turns import Turns
 from bot.errors import ConfigurationError, DiscordUnavailable
 from bot.front.address import use_address
-from bot.front.client import BotClient
-from bot.front.services import Services
-from bot.jobs import Caps
+from bot.front.client import Bot
+from bot.jobs import Job
 from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
 from bot.store import Store
 from bot.worker.worker import Worker
@@ -47,7 +46,7 @@ class Parts:
 
     store: Store
     artifacts: Artifacts
-    client: BotClient
+    client: Bot
     progress: Progress
     outbox: Outbox
 
@@ -98,19 +97,13 @@ async def assemble(config: Config, stack: AsyncExitStack) -> Parts:
     stack.push_async_callback(store.close)
     artifacts = Artifacts(config.queue.artifacts)
     use_address(config.discord.api_url, config.discord.gateway_url)
-    client = await stack.enter_async_context(BotClient(guild_ids=config.discord.guild_ids))
+
+    async def announce(job: Job) -> None:
+        await progress.announce(job)
+
+    client = await stack.enter_async_context(Bot(config, store, artifacts, announce=announce))
     turns, sender = Turns(), Sender(client, artifacts, clock=time.time)
     progress = Progress(store, sender, turns, clock=time.time)
-    services = Services(
-        store=store,
-        artifacts=artifacts,
-        announce=progress.announce,
-        offers=tuple(model.offer for model in config.models),
-        caps=Caps(waiting_per_user=config.queue.max_waiting_per_user, waiting=config.queue.max_waiting),
-        clock=time.time,
-        language=config.discord.language,
-    )
-    client.serve(services)
     outbox = Outbox(store, sender, turns, clock=time.time)
     return Parts(store=store, artifacts=artifacts, client=client, progress=progress, outbox=outbox)
 

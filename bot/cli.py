@@ -57,7 +57,7 @@ def demo(port: int | None, once: bool) -> None:
 
     A Discord of its own, the bot, and a page to use both on; no account and no token are needed.
     """
-    from bot.app import run_demo
+    from bot.demo import run_demo
 
     run_demo(port=port, once=once, report=click.echo)
 

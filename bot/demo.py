@@ -1,0 +1,131 @@
+"""The demo: a Discord on this machine, the bot as it is shipped, and one `/imagine` to begin with."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bot.app import serve
+from bot.config import Config
+from bot.errors import BotError
+from bot.lifetime import Running, Stop, Stopped, run_to_the_end
+from bot.sandbox.client import Member
+from bot.sandbox.server import Sandbox
+
+PORT = 8420
+FOLDER = Path("var/demo")
+ASKER, CHANNEL = "Mina", "art"
+PROMPT = "a red heart left of a blue star"
+PICTURE_SECONDS = 120.0
+Report = Callable[[str], None]
+
+
+def run_demo(*, port: int | None, once: bool, report: Report) -> None:
+    """Serve the demo until SIGINT or SIGTERM, or with `once` until its first picture is there.
+
+    The queue lives in a temporary folder, since the sandbox forgets its messages with every stop;
+    pictures and compiled programs stay in `var/demo`. Without a `port`, the usual one or any free one.
+    """
+    run_to_the_end(demo(port=port, once=once, report=report))
+
+
+async def demo(*, port: int | None, once: bool, report: Report) -> None:
+    """Bring up the sandbox and the bot, play the first picture, and serve."""
+    stop = Stop()
+    stop.listen()
+    sandbox = await open_sandbox(port)
+    try:
+        with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:
+            report(f"The page: {sandbox.address}  (it answers once the bot is ready)")
+            running = Running(stop)
+            try:
+                await serve_and_play(configuration(sandbox, Path(folder)), running, stop, once, report)
+            except Stopped:
+                report("Stopping.")
+            finally:
+                await running.close()
+    finally:
+        await sandbox.stop()
+
+
+async def open_sandbox(port: int | None) -> Sandbox:
+    """A sandbox at `port`; raises BotError where that is taken."""
+    for choice in [PORT, 0] if port is None else [port]:
+        sandbox = Sandbox(port=choice)
+        try:
+            await sandbox.start()
+        except OSError as error:
+            await sandbox.stop()
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return sandbox
+    raise BotError(f"Port {port} is in use by another program: choose another with --port, or 0 for any.")
+
+
+def configuration(sandbox: Sandbox, folder: Path) -> Config:
+    """The product's defaults, with Discord's address and the places of files changed."""
+    token = folder / "token"
+    token.write_text("a token that the sandbox takes", encoding="utf-8")
+    return Config.parse(
+        {
+            "discord": {
+                "api_url": sandbox.api_url,
+                "gateway_url": sandbox.gateway_url,
+                "token_file": str(token),
+            },
+            "engine": {"cache_dir": str(FOLDER / "cache")},
+            "queue": {
+                "database": f"sqlite+aiosqlite:///{folder}/queue.sqlite3",
+                "artifacts": str(folder / "artifacts"),
+            },
+        }
+    )
+
+
+async def serve_and_play(config: Config, running: Running, stop: Stop, once: bool, report: Report) -> None:
+    """Run the bot in its own task, ask for the first picture, and wait for the end."""
+    ready, ended = asyncio.Event(), asyncio.Event()
+
+    async def bot() -> None:
+        try:
+            await serve(config, stop=stop, report=report, ready=ready.set)
+        finally:
+            ended.set()
+
+    serving = running.start(bot(), "bot")
+    try:
+        await running.wait_for(ready.wait())
+        address = config.discord.api_url.partition("/api/")[0]
+        file = await running.wait_for(first_picture(address, report))
+        report(f"The picture: {file.resolve()}")
+        if not once:
+            report(f"The page:    {address}  (Ctrl-C stops)")
+            await running.wait_for(ended.wait())
+    finally:
+        if not stop.draining.is_set():
+            stop.ask()
+        await asyncio.wait({serving})
+
+
+async def first_picture(address: str, report: Report) -> Path:
+    """Play one `/imagine` as a member of the sandbox, and keep what comes."""
+    async with Member(address, ASKER, channel=CHANNEL) as member:
+        report(f"{ASKER} types in #{CHANNEL}: /imagine prompt: {PROMPT}")
+        interaction = await member.imagine(prompt=PROMPT)
+        message = await member.message_of(
+            interaction, lambda message: bool(message["attachments"]), timeout=PICTURE_SECONDS
+        )
+        data = await member.attachment_bytes(message)
+        file = FOLDER / message["attachments"][0]["filename"]
+        await asyncio.to_thread(keep, file, data)
+        return file
+
+
+def keep(file: Path, data: bytes) -> None:
+    """Write `data` into `file`, making its folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
