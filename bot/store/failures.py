@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from bot.errors import StoreUnavailable
 
-TRANSLATED = (DBAPIError, PoolTimeout, OSError)
+TRANSLATED = (DBAPIError, PoolTimeout, sqlite3.Error, OSError)
 _MISTAKES_OF_OURS = (IntegrityError, ProgrammingError, DataError, NotSupportedError)
 _SENTENCES = {
     "SQLITE_FULL": "The disk that holds {place} is full: free some space.",

@@ -1,0 +1,73 @@
+"""SQLite in a file: how connections are set up and transactions begun."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from bot.errors import StoreUnavailable
+
+_BUSY_SECONDS = 10.0
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",  # readers never wait for the writer
+    # With NORMAL a power cut may lose the last commits: a job somebody was told is queued would be gone.
+    # FULL costs one fsync a commit (benchmarks/store.py prints what that is here).
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+)
+
+
+def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
+    """An engine whose transactions are BEGIN IMMEDIATE unless the option `read_only` is set."""
+    # The driver must not begin transactions by itself: `_begin` decides which kind each one is.
+    engine = create_async_engine(url, connect_args={"isolation_level": None, "timeout": _busy_seconds(url)})
+    sa.event.listen(engine.sync_engine, "connect", _set_pragmas)
+    sa.event.listen(engine.sync_engine, "begin", _begin)
+    return engine
+
+
+def check_file(url: sa.URL) -> None:
+    """Make the database's own folder and look whether the file can be used; blocks.
+
+    Raises StoreUnavailable or sqlite3.Error. A parent folder is not made: that it is missing means a wrong
+    path or a missing disk, not an empty queue. To fail here also spares the asynchronous driver a failed
+    start, after which its thread would talk to a closed event loop.
+    """
+    path = Path(sqlite_path(url))
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"The folder of {path} cannot be made: {error.strerror}.") from error
+    with closing(sqlite3.connect(path, timeout=_busy_seconds(url))) as connection:
+        connection.execute("PRAGMA schema_version")
+
+
+def sqlite_path(url: sa.URL) -> str:
+    """The database's file, spelled out, as messages name it."""
+    return str(Path(str(url.database)).absolute())
+
+
+def _busy_seconds(url: sa.URL) -> float:
+    return float(str(url.query.get("timeout", _BUSY_SECONDS)))
+
+
+def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
+    try:
+        cursor = connection.cursor()
+        for pragma in _PRAGMAS:
+            cursor.execute(pragma)
+        cursor.close()
+    except BaseException:
+        connection.close()  # the pool has not taken it and would leave its thread behind
+        raise
+
+
+def _begin(connection: sa.Connection) -> None:
+    # A transaction that read first and writes later would fail with “locked” instead of waiting its turn.
+    read_only = connection.get_execution_options().get("read_only")
+    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

@@ -1,0 +1,70 @@
+"""A process killed at any moment loses nothing and does nothing twice."""
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+from stores import TTL
+
+from bot.jobs import State
+from bot.store import Store
+
+ROOT = Path(__file__).parents[2]
+LIVES = 5
+PER_LIFE = 1_000_000
+
+
+def live_and_die(url: str, life: int, lines: int) -> list[list[str]]:
+    """Run the busy process, kill it once it has said `lines` things; return all that it said."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    program = [sys.executable, str(Path(__file__).with_name("busy_process.py")), url, str(life * PER_LIFE)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline() for _ in range(lines)]
+        process.kill()
+        said += process.stdout.readlines()
+    return [line.split() for line in said if line.endswith("\n")]
+
+
+async def finish_everything(store: Store) -> None:
+    await store.recover("worker")
+    while claims := await store.claim("worker", limit=50, ttl=TTL):
+        for claim in claims:
+            await store.complete(claim, artifact=f"{claim.image_id}-{claim.fencing_token}", seconds=1.0)
+
+
+async def test_nothing_is_lost_or_doubled_by_kills(database: Path) -> None:
+    url, moments = f"sqlite:///{database}", random.Random(5)
+    said = [words for life in range(LIVES) for words in live_and_die(url, life, moments.randint(5, 60))]
+    accepted = [words[1] for words in said if words[0] == "accepted"]
+    tokens = [(words[1], words[2]) for words in said if words[0] == "claimed"]
+    completed = {int(words[2]): (words[1], words[3]) for words in said if words[0] == "completed"}
+    assert len(accepted) >= LIVES
+
+    with closing(sqlite3.connect(database)) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+    store = await Store.open(url, clock=time.time)
+    try:
+        await finish_everything(store)
+        jobs = {delivery.job.id: delivery.job for delivery in await store.undelivered(limit=100_000)}
+        deliveries = len(await store.undelivered(limit=100_000))
+        counts = await store.counts()
+    finally:
+        await store.close()
+
+    assert set(accepted) <= set(jobs)
+    assert (
+        len(accepted) == len(set(accepted)) >= len(jobs) - LIVES
+    )  # the last of a life may not have been told
+    assert len(tokens) == len(set(tokens))
+    assert deliveries == len(jobs) == sum(counts.values())
+    assert counts[State.WAITING] == counts[State.RUNNING] == 0
+    for image_id, (job_id, artifact) in completed.items():
+        (image,) = [image for image in jobs[job_id].images if image.id == image_id]
+        assert (image.state, image.artifact) == (State.DONE, artifact)

@@ -1,0 +1,113 @@
+"""The tags of fair queueing, on their own: a queue of many users served one image at a time."""
+
+import heapq
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.store import fairness
+
+COSTS = st.floats(min_value=0.1, max_value=20.0)
+WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 4.0])
+
+
+class Queue:
+    """What the store does with tags, in memory."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[float, int, int, float]] = []
+        self.virtual_time = 0.0
+        self.last_tags: dict[int, float] = {}
+        self.entered = 0
+
+    def ask(self, user: int, cost: float, *, weight: float = 1.0, count: int = 1) -> None:
+        tags = fairness.tag_images(
+            virtual_time=self.virtual_time,
+            last_tag=self.last_tags.get(user, 0.0),
+            share=fairness.share(cost, weight),
+            count=count,
+        )
+        self.last_tags[user] = tags[-1]
+        for tag in tags:
+            self.entered += 1
+            heapq.heappush(self.waiting, (tag, self.entered, user, cost))
+
+    def serve(self) -> tuple[int, float]:
+        tag, _, user, cost = heapq.heappop(self.waiting)
+        self.virtual_time = fairness.advance(self.virtual_time, [tag])
+        return user, cost
+
+
+@given(costs=st.lists(COSTS, min_size=2, max_size=5), weights=st.lists(WEIGHTS, min_size=5, max_size=5))
+def test_users_who_always_wait_are_served_by_weight(costs: Sequence[float], weights: Sequence[float]) -> None:
+    queue, served = Queue(), dict.fromkeys(range(len(costs)), 0.0)
+    for user, cost in enumerate(costs):
+        queue.ask(user, cost, weight=weights[user], count=400)
+    for _ in range(300):
+        user, cost = queue.serve()
+        served[user] += cost / weights[user]
+    # the bound of fair queueing: two backlogged users differ by one image of each at most
+    for one in served:
+        for other in served:
+            bound = costs[one] / weights[one] + costs[other] / weights[other]
+            assert abs(served[one] - served[other]) <= bound * 1.0001
+
+
+@given(flood=st.integers(1, 1000), served=st.integers(0, 1000), cost=COSTS, others=st.integers(1, 8))
+def test_a_flood_delays_a_newcomer_by_one_image_of_each_other_user(
+    flood: int, served: int, cost: float, others: int
+) -> None:
+    queue = Queue()
+    for user in range(others):
+        queue.ask(user, cost, count=flood)
+    for _ in range(min(served, len(queue.waiting))):
+        queue.serve()
+    newcomer = -1
+    queue.ask(newcomer, cost)
+    waited = 0
+    while queue.serve()[0] != newcomer:
+        waited += 1
+    assert waited <= 2 * others
+
+
+@given(idle=st.integers(1, 500), cost=COSTS)
+def test_time_without_asking_earns_no_credit(idle: int, cost: float) -> None:
+    queue = Queue()
+    queue.ask(2, cost)
+    queue.ask(1, cost, count=idle + 50)
+    for _ in range(idle + 1):
+        queue.serve()
+    queue.ask(2, cost, count=50)
+    turns = [queue.serve()[0] for _ in range(20)]
+    assert 9 <= turns.count(2) <= 11
+
+
+@given(
+    virtual_time=st.floats(0, 1e9),
+    last_tag=st.floats(0, 1e9),
+    cost=COSTS,
+    weight=WEIGHTS,
+    n=st.integers(1, 9),
+)
+def test_tags_grow_from_the_later_of_both_times(
+    virtual_time: float, last_tag: float, cost: float, weight: float, n: int
+) -> None:
+    share = fairness.share(cost, weight)
+    tags = fairness.tag_images(virtual_time=virtual_time, last_tag=last_tag, share=share, count=n)
+    assert tags == sorted(set(tags))
+    assert tags[0] == max(virtual_time, last_tag) + share
+    assert tags[-1] == pytest.approx(max(virtual_time, last_tag) + n * share)
+
+
+def test_virtual_time_never_goes_back() -> None:
+    assert fairness.advance(5.0, [1.0, 3.0]) == 5.0
+    assert fairness.advance(5.0, [1.0, 7.0]) == 7.0
+    assert fairness.advance(5.0, []) == 5.0
+
+
+@pytest.mark.parametrize(("cost", "weight"), [(0.0, 1.0), (-1.0, 1.0), (1.0, 0.0), (1.0, -2.0)])
+def test_a_share_that_would_overtake_everyone_is_refused(cost: float, weight: float) -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        fairness.share(cost, weight)
