@@ -78,8 +78,8 @@ class Actions:
         return int(needed) != 0 and held & int(needed) == int(needed)
 
     def state(self, wanted: Any) -> Json:
-        """Everything that the page shows a member beside messages."""
-        world, member = self._world, self.member(wanted)
+        """Everything that the page shows a member (if none is named, the owner) beside messages."""
+        world, member = self._world, self.member(wanted or self._world.owner_id)
         channels = [channel for channel in world.channels.values() if self._may_view(member, channel)]
         permissions = world.permissions(member.user.id, channels[0]) if channels else 0
         me = {

@@ -36,6 +36,7 @@ class Member:
         self.channel = channel
         self._address = address
         self._session: aiohttp.ClientSession | None = None
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._listener: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
         self._changes = 0
@@ -43,18 +44,18 @@ class Member:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession()
-        socket = await self._session.ws_connect(
+        self._socket = await self._session.ws_connect(
             f"{self._address}/sandbox/events", params={"member": self.name}
         )
-        self._listener = asyncio.create_task(self._listen(socket))
+        self._listener = asyncio.create_task(self._listen(self._socket))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._listener is not None:
-            self._listener.cancel()
-            await asyncio.gather(self._listener, return_exceptions=True)
+        if self._socket is not None and self._listener is not None:
+            await self._socket.close()
+            await self._listener
         if self._session is not None:
             await self._session.close()
 

@@ -60,7 +60,8 @@ COMMAND_FIELDS = frozenset(
 OPTION_FIELDS = frozenset(
     {
         "type", "name", "name_localizations", "description", "description_localizations", "required",
-        "choices", "options", "channel_types", "min_value", "max_value", "min_length", "max_length", "autocomplete",
+        "choices", "options", "channel_types", "min_value", "max_value", "min_length", "max_length",
+        "autocomplete",
     }
 )  # fmt: skip
 CHOICE_FIELDS = frozenset({"name", "name_localizations", "value"})

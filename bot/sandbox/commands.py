@@ -47,7 +47,7 @@ class Commands:
     def replace_all(self, scope: str, given: Any) -> list[Json]:
         """Put a scope's whole set: what keeps its name keeps its id, what is missing goes."""
         commands = [each for each in given or [] if isinstance(each, dict)]
-        self._note(check_commands(commands))
+        self._note(check_commands(commands) + _out_of_place(scope, commands))
         old = {self._key(command): command for command in self.all(scope)}
         created = sum(self._key(command) not in old for command in commands)
         self._count_creations(scope, created)
@@ -61,7 +61,7 @@ class Commands:
         old = {self._key(command): command for command in self.all(scope)}
         before = old.get(self._key(given))
         others = [command for command in old.values() if command is not before]
-        self._note(check_commands([given]))
+        self._note(check_commands([given]) + _out_of_place(scope, [given]))
         self._check_room(others, given)
         self._count_creations(scope, 0 if before else 1)
         command = self._registered(scope, given, before)
@@ -73,6 +73,7 @@ class Commands:
         """Change some fields of one command."""
         before = self.get(scope, command_id)
         self._note([f"unknown field {name}" for name in given if name in ("id", "type")])
+        self._note(_out_of_place(scope, [given]))
         body = {
             key: value
             for key, value in before.items()
@@ -142,6 +143,14 @@ class Commands:
 
     def _changed(self) -> None:
         self._world.emit(Event(type="COMMANDS_UPDATE", data=None))
+
+
+def _out_of_place(scope: str, commands: list[Json]) -> list[str]:
+    """Where and how a command is offered can only be said of one that is registered everywhere."""
+    fields = ("contexts", "integration_types", "dm_permission") if scope != GLOBAL else ()
+    return [
+        f"{name} in a command of one server" for command in commands for name in fields if name in command
+    ]
 
 
 def _option(given: Json) -> Json:

@@ -1,34 +1,131 @@
-"""A tiny checkpoint, and an engine that paints it, for every test here."""
+"""A sandbox for every integration test, its exchanges checked against Discord's documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 
 import pytest
-from checkpoints import make_tiny_checkpoint
+from discord.gateway import DiscordWebSocket
+from discord.http import Route
+from discord_spec import NOT_VALIDATED, Documents, folder
+from sandbox_tools import FakeClock, MakeBot, MakeMember, Raw
+from small_bot import SmallBot
 
-from sdjax_engine.config import EngineConfig, ModelSpec
-from sdjax_engine.engine import Engine
-from sdjax_engine.request import Offer, Sampler
+from bot.front.address import use_address
+from bot.sandbox.client import Member
+from bot.sandbox.server import Sandbox
 
-TINY = Offer(model="tiny", sizes=((64, 64),), num_inference_steps=4, guidance_scale=5.0, sampler=Sampler.DDIM)
-
-
-@pytest.fixture(scope="session")
-def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
-
-
-@pytest.fixture(scope="session")
-def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled programs, shared by all processes that the tests start."""
-    return tmp_path_factory.mktemp("cache")
+DOCUMENTS = pytest.StashKey[Documents]()
+DEADLINE = 15.0
 
 
-@pytest.fixture(scope="session")
-def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
-    spec = ModelSpec(offer=TINY, source=str(tiny_checkpoint))
-    config = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
-    with Engine.open(config, report=lambda _line: None) as engine:
-        yield engine
+def pytest_configure(config: pytest.Config) -> None:
+    place = folder()
+    if place is not None:
+        config.stash[DOCUMENTS] = Documents(place)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    documents = config.stash.get(DOCUMENTS, None)
+    if documents is None:
+        terminalreporter.write_line(NOT_VALIDATED, red=True, bold=True)
+    else:
+        terminalreporter.write_line(f"{documents.checked} exchanges validated against {documents.place}")
+
+
+@pytest.fixture
+def documents(request: pytest.FixtureRequest) -> Iterator[Documents | None]:
+    """Discord's documents, or None; whatever breaks them during a test fails it."""
+    found = request.config.stash.get(DOCUMENTS, None)
+    if found is not None:
+        found.problems.clear()
+    yield found
+    assert found is None or found.problems == []
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def lenient(documents: Documents | None) -> AsyncIterator[Sandbox]:
+    """A sandbox in which a test breaks rules on purpose."""
+    async with Sandbox(observer=documents) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+async def timed(documents: Documents | None, clock: FakeClock) -> AsyncIterator[Sandbox]:
+    """A sandbox whose time stands still until the test moves `clock`."""
+    async with Sandbox(observer=documents, clock=clock) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+async def sandbox(lenient: Sandbox) -> AsyncIterator[Sandbox]:
+    """A sandbox whose log of violations must be empty at the end of the test."""
+    yield lenient
+    assert lenient.violations == []
+
+
+@pytest.fixture
+def discord_address() -> Iterator[Callable[[str, str], None]]:
+    """Sets Discord's address for a test, and the real one again after it."""
+    api_url, gateway_url = Route.BASE, DiscordWebSocket.DEFAULT_GATEWAY
+    yield use_address
+    use_address(api_url, str(gateway_url))
+
+
+@pytest.fixture
+async def log_in(discord_address: Callable[[str, str], None]) -> AsyncIterator[MakeBot]:
+    """Logs small bots in at a sandbox, and out at the end."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def make(sandbox: Sandbox, bot: SmallBot | None = None) -> SmallBot:
+            discord_address(sandbox.api_url, sandbox.gateway_url)
+            return await stack.enter_async_context(running(bot or SmallBot()))
+
+        yield make
+
+
+@contextlib.asynccontextmanager
+async def running(bot: SmallBot) -> AsyncIterator[SmallBot]:
+    """Run a bot until the block ends."""
+    task = asyncio.create_task(bot.start("a token"))
+    ready = (
+        asyncio.create_task(bot.wait_until_ready()) if bot.is_ready() else asyncio.create_task(_ready(bot))
+    )
+    try:
+        done, _ = await asyncio.wait({task, ready}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)
+        assert ready in done, task.exception() if task.done() else "the bot did not get ready"
+        yield bot
+    finally:
+        await bot.close()
+        await asyncio.wait({task}, timeout=DEADLINE)
+        ready.cancel()
+
+
+async def _ready(bot: SmallBot) -> None:
+    while not bot.is_ready():  # wait_until_ready() cannot be called before the login
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def member() -> AsyncIterator[MakeMember]:
+    """Lets members of a sandbox in."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def make(sandbox: Sandbox, name: str = "Mina", *, channel: str = "art") -> Member:
+            return await stack.enter_async_context(Member(sandbox.address, name, channel=channel))
+
+        yield make
+
+
+@pytest.fixture
+def raw() -> Callable[[Sandbox], AbstractAsyncContextManager[Raw]]:
+    """Opens a bot's connection without discord.py, for exchanges that discord.py would never make."""
+    return Raw

@@ -65,9 +65,7 @@ def artifacts(tmp_path: Path) -> Artifacts:
     return Artifacts(str(tmp_path / "artifacts"))
 
 
-def make_worker(
-    engine: Engine, store: Store, artifacts: Artifacts, *, lease_seconds: float = 30.0
-) -> Worker:
+def make_worker(engine: Engine, store: Store, artifacts: Artifacts, *, lease_seconds: float = 30.0) -> Worker:
     return Worker(engine, store, artifacts, name="worker", lease_seconds=lease_seconds)
 
 

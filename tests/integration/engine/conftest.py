@@ -1,0 +1,78 @@
+"""A tiny checkpoint whose programs are compiled once, and as many engines as tests want to open on them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from checkpoints import make_tiny_checkpoint
+from engines import TINY
+
+from sdjax_engine import devices
+from sdjax_engine.engine import Engine, lanes
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.loop import Desk, Ticket
+from sdjax_engine.programs import Compiler
+from sdjax_engine.request import Lane
+from sdjax_engine.seats import Seats
+from sdjax_engine.weights import load_checkpoint
+
+SEATS_PER_DEVICE = 2
+
+OpenEngine = Callable[[], Engine]
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def compiler() -> Compiler:
+    devices.setup_cpu(2)
+    return Compiler(mesh=devices.open_mesh(), report=lambda _line: None)
+
+
+@pytest.fixture(scope="session")
+def model(checkpoint: Path, compiler: Compiler) -> LoadedModel:
+    loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, compiler.mesh))
+    return LoadedModel(TINY, loaded, compiler)
+
+
+@pytest.fixture(scope="session")
+def device_lanes(model: LoadedModel, compiler: Compiler) -> dict[Lane, DeviceLane]:
+    return {
+        lane: DeviceLane(lane, model, seats_per_device=SEATS_PER_DEVICE, compiler=compiler)
+        for lane in lanes(TINY)
+    }
+
+
+@pytest.fixture
+def open_engine(model: LoadedModel, device_lanes: dict[Lane, DeviceLane]) -> Iterator[OpenEngine]:
+    """Opens an engine on the compiled lanes, one at a time; it is closed with the test."""
+    opened = []
+
+    def open_one() -> Engine:
+        desks = {lane: Desk(device=device, seats=seats_of(device)) for lane, device in device_lanes.items()}
+        opened.append(Engine({TINY.model: model}, desks, time.perf_counter))
+        return opened[-1]
+
+    yield open_one
+    for engine in opened:
+        engine.close(drain=False)
+
+
+@pytest.fixture
+def engine(open_engine: OpenEngine) -> Engine:
+    return open_engine()
+
+
+def seats_of(device: DeviceLane) -> Seats[Ticket]:
+    return Seats(
+        devices=device.seats // SEATS_PER_DEVICE,
+        seats_per_device=SEATS_PER_DEVICE,
+        pad_idle_devices=True,
+    )

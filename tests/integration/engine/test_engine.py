@@ -1,0 +1,258 @@
+"""The engine's promises to whoever submits: everybody is answered, once, and nothing compiles meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, as_completed, wait
+
+import jax
+import jax.monitoring
+import numpy as np
+import pytest
+from engines import PLAIN, TINY, VARIED, fingerprint, like
+
+from sdjax_engine.engine import Engine
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.loaded import LoadedModel, Prepared
+from sdjax_engine.request import (
+    EngineClosed,
+    Image,
+    InvalidRequest,
+    Lane,
+    PaintingFailed,
+    Progress,
+    Request,
+    Sampler,
+)
+
+OpenEngine = Callable[[], Engine]
+DEADLINE = 120.0
+LONG = like(num_inference_steps=150)
+
+
+def paint(engine: Engine, *requests: Request) -> list[Image]:
+    futures = [engine.submit(request) for request in requests]
+    return [future.result(DEADLINE) for future in futures]
+
+
+def submit_and_wait_for_start(engine: Engine, request: Request) -> Future[Image]:
+    """The future of an image whose first run has ended."""
+    started = threading.Event()
+    future = engine.submit(request, on_progress=lambda _progress: started.set())
+    assert started.wait(DEADLINE)
+    return future
+
+
+def test_an_image_is_what_was_asked_for(engine: Engine) -> None:
+    [image] = paint(engine, PLAIN)
+    assert image.request == PLAIN
+    assert (image.pixels.shape, image.pixels.dtype) == ((64, 64, 3), np.uint8)
+    assert image.pixels.std() > 1
+    assert 0 < image.seconds < DEADLINE
+
+
+def test_every_value_of_a_request_changes_the_picture(engine: Engine) -> None:
+    changes = (
+        {},
+        {"prompt": "a blue star"},
+        {"negative_prompt": "a blue star"},
+        {"seed": 8},
+        {"num_inference_steps": 7},
+        {"guidance_scale": 6.0},
+        {"guidance_scale": 1.0},
+        *({"sampler": sampler} for sampler in Sampler if sampler is not Sampler.DDIM),
+    )
+    pictures = [fingerprint(image) for image in paint(engine, *(like(**change) for change in changes))]
+    assert len(set(pictures)) == len(pictures)
+
+
+def test_progress_goes_up_to_the_last_step(engine: Engine) -> None:
+    told: list[Progress] = []
+    engine.submit(like(num_inference_steps=10), on_progress=told.append).result(DEADLINE)
+    steps = [progress.step for progress in told]
+    assert steps == sorted(set(steps))
+    assert told[-1] == Progress(step=10, steps=10)
+    assert len(told) > 1
+
+
+def test_a_failing_progress_callback_harms_nobody(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(progress: Progress) -> None:
+        raise RuntimeError("from the callback")
+
+    engine.submit(PLAIN, on_progress=fail).result(DEADLINE)
+    assert "from the callback" in caplog.text
+
+
+def test_nothing_compiles_after_the_start(engine: Engine) -> None:
+    paint(engine, PLAIN)
+    compiled: list[str] = []
+
+    def listen(name: str, _seconds: float, **_details: object) -> None:
+        if "compile" in name:
+            compiled.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        values = itertools.product(Sampler, (1, 2, 13, 31), (0.0, 1.0, 1.5, 9.0))
+        requests = [
+            like(
+                prompt=f"number {seed}",
+                negative_prompt="blurred" * (seed % 2),
+                seed=seed,
+                sampler=sampler,
+                num_inference_steps=steps,
+                guidance_scale=guidance,
+            )
+            for seed, (sampler, steps, guidance) in enumerate(values)
+        ]
+        paint(engine, *requests)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"prompt": " "}, "empty_prompt"),
+        ({"num_inference_steps": 0}, "steps"),
+        ({"guidance_scale": float("nan")}, "guidance"),
+        ({"seed": -1}, "seed"),
+        ({"width": 128}, "size"),
+        ({"model": "other"}, "model"),
+    ],
+)
+def test_an_impossible_request_is_refused_at_the_door(
+    engine: Engine, change: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        engine.submit(like(**change))
+    assert caught.value.problem == problem
+
+
+def test_a_waiting_image_can_be_cancelled(engine: Engine) -> None:
+    futures = [engine.submit(LONG) for _ in range(engine.capacity(LONG.lane) + 1)]
+    assert engine.cancel(futures[-1])
+    assert all(future.result(DEADLINE) for future in futures[:-1])
+    with pytest.raises(CancelledError):
+        futures[-1].result(DEADLINE)
+
+
+def test_a_running_image_can_be_cancelled_and_its_seat_is_free_again(engine: Engine) -> None:
+    futures = [submit_and_wait_for_start(engine, LONG)]
+    futures += [engine.submit(LONG) for _ in range(engine.capacity(LONG.lane) - 1)]
+    assert engine.cancel(futures[0])
+    newcomer = engine.submit(like(num_inference_steps=1))
+    first_done = next(as_completed([*futures[1:], newcomer], DEADLINE))
+    assert first_done is newcomer
+    assert wait(futures, DEADLINE).not_done == set()
+    assert futures[0].cancelled()
+
+
+def test_a_finished_image_cannot_be_cancelled(engine: Engine) -> None:
+    future = engine.submit(PLAIN)
+    future.result(DEADLINE)
+    assert not engine.cancel(future)
+
+
+def test_a_draining_close_paints_everybody_in_line_and_lets_nobody_in(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    futures = [engine.submit(like(seed=seed)) for seed in range(20)]
+    engine.close(drain=True)
+    assert all(future.done() and future.exception() is None for future in futures)
+    with pytest.raises(EngineClosed):
+        engine.submit(PLAIN)
+
+
+def test_a_close_at_once_ends_every_future(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    futures = [submit_and_wait_for_start(engine, LONG), *(engine.submit(LONG) for _ in range(40))]
+    engine.close(drain=False)
+    assert all(future.done() for future in futures)
+    assert sum(future.cancelled() for future in futures) > 30
+
+
+def test_a_draining_close_can_be_cut_short(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    futures = [engine.submit(LONG) for _ in range(400)]
+    draining = threading.Thread(target=engine.close, kwargs={"drain": True})
+    draining.start()
+    engine.close(drain=False)
+    draining.join(DEADLINE)
+    assert not draining.is_alive()
+    assert any(future.cancelled() for future in futures)
+
+
+def test_a_close_from_a_callback_ends_the_engine(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    future = engine.submit(LONG, on_progress=lambda _progress: engine.close(drain=False))
+    with pytest.raises(CancelledError):
+        future.result(DEADLINE)
+
+
+def test_a_picture_that_is_not_a_number_fails_alone(
+    engine: Engine, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [fingerprint(image) for image in paint(engine, *VARIED)]
+    prepare = model.prepare
+
+    def poison(request: Request) -> Prepared:
+        prepared = prepare(request)
+        if request.seed == 666:
+            prepared.rows[0, :] = np.nan
+        return prepared
+
+    monkeypatch.setattr(model, "prepare", poison)
+    poisoned = engine.submit(like(seed=666))
+    after = [fingerprint(image) for image in paint(engine, *VARIED)]
+    with pytest.raises(PaintingFailed):
+        poisoned.result(DEADLINE)
+    assert after == before
+
+
+def test_a_broken_run_fails_its_seats_and_the_engine_goes_on(
+    engine: Engine, device_lanes: dict[Lane, DeviceLane], caplog: pytest.LogCaptureFixture
+) -> None:
+    [before] = paint(engine, PLAIN)
+    broken = threading.Event()
+
+    def break_the_devices(_progress: Progress) -> None:
+        if not broken.is_set():
+            for array in jax.tree.leaves(device_lanes[PLAIN.lane]._state):
+                array.delete()
+            broken.set()
+
+    seated = engine.submit(LONG, on_progress=break_the_devices)
+    with pytest.raises(PaintingFailed):
+        seated.result(DEADLINE)
+    [after] = paint(engine, PLAIN)
+    assert fingerprint(after) == fingerprint(before)
+    assert "broke" in caplog.text
+
+
+def test_no_lane_starves(engine: Engine) -> None:
+    """An image of another lane is painted before those that came after it, but for a batch or so."""
+    order: list[str] = []
+    guided = [engine.submit(like(seed=seed)) for seed in range(8)]
+    other = engine.submit(like(guidance_scale=1.0))
+    other.add_done_callback(lambda _future: order.append("other"))
+    guided += [engine.submit(like(seed=seed)) for seed in range(40)]
+    for future in guided:
+        future.add_done_callback(lambda _future: order.append("guided"))
+    wait([*guided, other], DEADLINE)
+    assert order.index("other") <= 8 + engine.capacity(PLAIN.lane)
+
+
+def test_the_time_of_an_image_is_learnt(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    assert engine.seconds_per_image(PLAIN.lane) is None
+    paint(engine, PLAIN)
+    seconds = engine.seconds_per_image(PLAIN.lane)
+    assert seconds is not None
+    assert seconds > 0
+
+
+def test_what_is_offered_is_known(engine: Engine) -> None:
+    assert engine.offers == (TINY,)

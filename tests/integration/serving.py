@@ -1,0 +1,84 @@
+"""A bot that serves the sandbox: a real discord.py client over a real WebSocket, with no engine behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.delivery.outbox import Outbox
+from bot.delivery.progress import Progress
+from bot.delivery.sender import Sender
+from bot.delivery.turns import Turns
+from bot.front.address import use_address
+from bot.front.client import Bot
+from bot.jobs import Job
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from sdjax_engine.images import encode_png
+
+DEADLINE = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """A server, its bot, and the queue between them and an engine that is not there."""
+
+    sandbox: Sandbox
+    store: Store
+    artifacts: Artifacts
+    bot: Bot
+
+    async def paint(self, job_id: str) -> Job:
+        """Do what a worker does, with a grey picture."""
+        job = await self.store.job(job_id)
+        while not job.state.final:
+            for claim in await self.store.claim("test", lanes=None, limit=1, ttl=60.0):
+                shape = (claim.request.height, claim.request.width, 3)
+                name = await self.artifacts.put(
+                    encode_png(np.full(shape, 128, np.uint8), claim.request), ".png"
+                )
+                await self.store.complete(claim, artifact=name, seconds=1.0)
+            job = await self.store.job(job_id)
+        return job
+
+
+async def until(what: Callable[[], Awaitable[bool]]) -> None:
+    """Return once `what()` is true; fail where it never is."""
+    async with asyncio.timeout(DEADLINE):
+        while not await what():
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def serving(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, config: Config
+) -> AsyncIterator[Served]:
+    """Log a new client in, follow the jobs and deliver their results, until left."""
+    use_address(sandbox.api_url, sandbox.gateway_url)
+
+    async def announce(job: Job) -> None:
+        await progress.announce(job)
+
+    bot = Bot(config, store, artifacts, announce=announce)
+    turns, sender = Turns(), Sender(bot, artifacts, clock=time.time)
+    progress = Progress(store, sender, turns, clock=time.time)
+    outbox = Outbox(store, sender, turns, clock=time.time)
+    async with bot:
+        await bot.login("a token")
+        tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]
+        try:
+            async with asyncio.timeout(DEADLINE):
+                await bot.wait_until_ready()
+            yield Served(sandbox=sandbox, store=store, artifacts=artifacts, bot=bot)
+        finally:
+            await bot.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
