@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from checkpoints import make_tiny_checkpoint
-from engines import TINY
+from engines import SMALLEST, TINY
 
 from sdjax_engine import devices
 from sdjax_engine.engine import Engine, lanes
@@ -27,7 +27,7 @@ OpenEngine = Callable[[], Engine]
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALLEST)
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ def submit_and_wait_for_start(engine: Engine, request: Request) -> Future[Image]
 def test_an_image_is_what_was_asked_for(engine: Engine) -> None:
     [image] = paint(engine, PLAIN)
     assert image.request == PLAIN
-    assert (image.pixels.shape, image.pixels.dtype) == ((64, 64, 3), np.uint8)
+    assert (image.pixels.shape, image.pixels.dtype) == ((16, 16, 3), np.uint8)
     assert image.pixels.std() > 1
     assert 0 < image.seconds < DEADLINE
 
@@ -95,7 +95,7 @@ def test_nothing_compiles_after_the_start(engine: Engine) -> None:
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        values = itertools.product(Sampler, (1, 2, 13, 31), (0.0, 1.0, 1.5, 9.0))
+        values = itertools.product(Sampler, (1, 13), (1.0, 1.5, 9.0))
         requests = [
             like(
                 prompt=f"number {seed}",

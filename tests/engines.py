@@ -1,0 +1,64 @@
+"""What the tests of the engine share: a small checkpoint and offer, requests within it, and pictures' fingerprints."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.request import Image, Offer, Request, Sampler
+
+# Every kind of block once, so that the many programs of the engine's tests compile quickly.
+SMALLEST: dict[str, dict[str, Any]] = {
+    "unet": {
+        "block_out_channels": (32,),
+        "down_block_types": ("CrossAttnDownBlock2D",),
+        "up_block_types": ("CrossAttnUpBlock2D",),
+    },
+    "vae": {
+        "block_out_channels": (8, 16),
+        "down_block_types": ("DownEncoderBlock2D",) * 2,
+        "up_block_types": ("UpDecoderBlock2D",) * 2,
+    },
+    "text_encoder": {"num_hidden_layers": 1},
+}
+
+TINY = Offer(model="tiny", sizes=((16, 16),), num_inference_steps=4, guidance_scale=5.0, sampler=Sampler.DDIM)
+
+PLAIN = Request(
+    prompt="a red circle on a white background",
+    seed=7,
+    num_inference_steps=6,
+    guidance_scale=5.0,
+    sampler=Sampler.DDIM,
+    height=16,
+    width=16,
+    model="tiny",
+)
+
+VARIED = (
+    PLAIN,
+    dataclasses.replace(PLAIN, seed=8, sampler=Sampler.EULER_ANCESTRAL, num_inference_steps=9),
+    dataclasses.replace(PLAIN, seed=2**32 - 1, sampler=Sampler.PNDM, negative_prompt="a blue star"),
+    dataclasses.replace(PLAIN, prompt="검은 원", sampler=Sampler.DPMPP_2M, guidance_scale=2.5),
+    dataclasses.replace(PLAIN, sampler=Sampler.DPMPP_2M_KARRAS, num_inference_steps=1),
+    dataclasses.replace(PLAIN, sampler=Sampler.EULER, guidance_scale=1.0),
+)
+
+
+def like(request: Request = PLAIN, **changes: Any) -> Request:
+    """`request` with some values changed."""
+    return dataclasses.replace(request, **changes)
+
+
+def tiny_config(checkpoint: Path, *, cache_dir: Path | None, **changes: Any) -> EngineConfig:
+    """One tiny model, two seats on each of two devices, unless told otherwise."""
+    values = {"cpu_devices": 2, "seats_per_device": 2, "cache_dir": cache_dir} | changes
+    return EngineConfig(models=(ModelSpec(offer=TINY, source=str(checkpoint)),), **values)
+
+
+def fingerprint(image: Image) -> str:
+    """Equal for bit-equal pictures only."""
+    return hashlib.sha256(image.pixels.tobytes()).hexdigest()
