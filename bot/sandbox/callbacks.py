@@ -44,17 +44,19 @@ class Callbacks:
         """Apply one answer and return what `with_response` shows of it."""
         interaction = self._interactions.to_acknowledge(interaction_id, token)
         given: Json = body.json if isinstance(body.json, dict) else {}
-        kind = given.get("type")
+        kind, data = given.get("type"), given.get("data") or {}
         allowed = set(ALLOWED[interaction.kind])
         if interaction.kind == "modal" and interaction.message is not None:
             allowed |= {DEFERRED_UPDATE, UPDATE}
-        if kind not in allowed:
-            errors = FormErrors()
+        errors = FormErrors()
+        if not isinstance(kind, int) or kind not in allowed:
             choices = ", ".join(map(str, sorted(allowed)))
             errors.add(("type",), "BASE_TYPE_CHOICES", f"Value must be one of {{{choices}}}.")
-            errors.check()
-        self._by_type[int(given["type"])](interaction, Body(json=given.get("data") or {}, files=body.files))
-        interaction.acknowledged = int(given["type"])
+        if not isinstance(data, dict):
+            errors.add(("data",), "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType")
+        errors.check()
+        self._by_type[int(given["type"])](interaction, Body(json=data, files=body.files))
+        interaction.acknowledged = kind
         return self._response(interaction)
 
     def _response(self, interaction: Interaction) -> Json:
@@ -76,7 +78,7 @@ class Callbacks:
     def _message(self, interaction: Interaction, body: Body) -> None:
         self._note(body.json, rules.MESSAGE_FIELDS)
         message = self._interactions.new_message(interaction)
-        ephemeral = bool((body.json.get("flags") or 0) & Flag.EPHEMERAL)
+        ephemeral = bool(rules.flags_of(body.json) & Flag.EPHEMERAL)
         message.visible_to = interaction.member_id if ephemeral else None
         self._interactions.adopt(interaction, message)
         self._posting.create(body, message, ephemeral=ephemeral)
@@ -84,7 +86,7 @@ class Callbacks:
     def _deferred_message(self, interaction: Interaction, body: Body) -> None:
         self._note(body.json, frozenset({"flags"}))
         message = self._interactions.new_message(interaction)
-        ephemeral = (body.json.get("flags") or 0) & Flag.EPHEMERAL
+        ephemeral = rules.flags_of(body.json) & Flag.EPHEMERAL
         message.flags = Flag.LOADING | ephemeral
         message.visible_to = interaction.member_id if ephemeral else None
         self._interactions.adopt(interaction, message)

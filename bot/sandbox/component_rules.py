@@ -47,12 +47,9 @@ def walk(components: list[Json], path: Path = ()) -> Iterator[tuple[Path, Json]]
                 yield (*here, key), component[key]
 
 
-def check_components(components: Any, *, v2: bool, errors: FormErrors) -> list[str]:
+def check_components(components: list[Json], *, v2: bool, errors: FormErrors) -> list[str]:
     """Note every mistake of a message's components and return what Discord would only ignore."""
     root: Path = ("components",)
-    if not isinstance(components, list) or not all(isinstance(each, dict) for each in components):
-        errors.add(root, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
-        return []
     if not v2:
         errors.length(root, components, 0, 5)
     for index, component in enumerate(components):

@@ -227,7 +227,8 @@ class Interactions:
 
     def _check_promise(self, interaction: Interaction) -> None:
         over = self._world.clock() >= interaction.created_at + rules.TOKEN_SECONDS
-        promised = interaction.original is not None and interaction.original.flags & Flag.LOADING
+        waiting = self._world.messages.get(interaction.original.id) if interaction.original else None
+        promised = waiting is not None and waiting.flags & Flag.LOADING
         if over and promised and not interaction.failed:
             self._fail(interaction, "deferred and never answered within 15 min")
 

@@ -68,12 +68,12 @@ class Posting:
 
     def _fill(self, body: Body, message: Message, *, ephemeral: bool) -> None:
         given: Json = body.json if isinstance(body.json, dict) else {}
-        flags = given.get("flags")
-        rules.check_v2_kept(message.flags, flags)
-        wanted = (flags or 0) if isinstance(flags, int) else 0
+        wanted = rules.flags_of(given)
         v2 = bool((message.flags | wanted) & Flag.IS_COMPONENTS_V2)
         for oddity in rules.check_message(given, v2=v2):
             self._log.violation(oddity)
+        flags = given.get("flags")
+        rules.check_v2_kept(message.flags, flags)
         content = (given.get("content") or "") if "content" in given else message.content
         embeds = (given.get("embeds") or []) if "embeds" in given else message.embeds
         if v2:

@@ -73,7 +73,14 @@ class FormErrors:
     def check(self) -> None:
         """Raise the rejection if anything was noted."""
         if self._tree:
-            raise Rejection(400, 50035, "Invalid Form Body", errors=self._tree)
+            raise Rejection(400, 50035, "Invalid Form Body", errors=_pruned(self._tree))
+
+
+def _pruned(node: Json) -> Json:
+    """What is wrong as a whole hides what is wrong in its parts, as in Discord's answers."""
+    if "_errors" in node:
+        return {"_errors": node["_errors"]}
+    return {key: _pruned(below) for key, below in node.items()}
 
 
 def unknown(what: str, code: int, *, violation: bool = True) -> Rejection:

@@ -111,7 +111,7 @@ class ChannelRoutes:
         earlier = self._world.messages.get(known) if known else None
         if earlier is not None and self._world.clock() < earlier.created_at + rules.NONCE_SECONDS:
             return Reply(body=message_object(self._world, earlier))
-        if (body.get("flags") or 0) & Flag.EPHEMERAL:
+        if rules.flags_of(body) & Flag.EPHEMERAL:
             self._core.log.violation("POST messages: only an interaction's answer can be ephemeral")
         message = Message(
             id=self._world.new_id(),

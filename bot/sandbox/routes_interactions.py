@@ -93,12 +93,13 @@ class InteractionRoutes:
     def _follow_up(self, call: Call) -> Reply:
         interaction = self._interaction(call)
         original = interaction.original
-        if original is not None and original.flags & Flag.LOADING:
+        waits = original is not None and original.id in self._core.world.messages
+        if original is not None and waits and original.flags & Flag.LOADING:
             # The first follow-up after a deferral takes the place of the waiting message.
             message = self._core.posting.edit(call.body, original)
         else:
             message = self._core.interactions.new_message(interaction)
-            ephemeral = bool((call.json.get("flags") or 0) & Flag.EPHEMERAL)
+            ephemeral = bool(rules.flags_of(call.json) & Flag.EPHEMERAL)
             message.visible_to = interaction.member_id if ephemeral else None
             if original is not None:
                 message.interaction_metadata = {

@@ -76,18 +76,10 @@ def check_upload(sizes: Collection[int], limits: Limits) -> None:
 def check_message(body: Json, *, v2: bool) -> list[str]:
     """Check the fields that a message body gives, by themselves; return what is only odd."""
     errors = FormErrors()
-    content = body.get("content")
-    if content is not None:
-        if isinstance(content, str):
-            errors.length(("content",), content, 0, MAX_CONTENT)
-        else:
-            errors.add(("content",), "STRING_TYPE_CONVERT", "Could not interpret as string.")
-    nonce = body.get("nonce")
-    if nonce is not None:
-        errors.length(("nonce",), str(nonce), 0, 25)
-    flags = body.get("flags")
-    if flags is not None and not isinstance(flags, int):
-        errors.add(("flags",), "NUMBER_TYPE_COERCE", f'Value "{flags}" is not int.')
+    _check_types(body, errors)
+    errors.check()
+    errors.length(("content",), body.get("content") or "", 0, MAX_CONTENT)
+    errors.length(("nonce",), str(body.get("nonce") or ""), 0, 25)
     _check_embeds(body.get("embeds") or [], errors)
     _check_allowed_mentions(body.get("allowed_mentions") or {}, errors)
     errors.length(("attachments",), body.get("attachments") or [], 0, MAX_ATTACHMENTS)
@@ -96,6 +88,34 @@ def check_message(body: Json, *, v2: bool) -> list[str]:
     odd = check_components(body.get("components") or [], v2=v2, errors=errors)
     errors.check()
     return odd
+
+
+_TYPES: dict[str, tuple[type, str, str]] = {
+    "content": (str, "STRING_TYPE_CONVERT", "Could not interpret as string."),
+    "flags": (int, "NUMBER_TYPE_COERCE", "Not an int."),
+    "tts": (bool, "BOOLEAN_TYPE_CONVERT", "Must be either true or false."),
+    "embeds": (list, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType"),
+    "attachments": (list, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType"),
+    "components": (list, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType"),
+    "allowed_mentions": (dict, "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType"),
+    "message_reference": (dict, "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType"),
+}
+
+
+def _check_types(body: Json, errors: FormErrors) -> None:
+    for name, (kind, code, message) in _TYPES.items():
+        value = body.get(name)
+        if value is not None and not isinstance(value, kind):
+            errors.add((name,), code, message)
+        for index, each in enumerate(value if isinstance(value, list) else []):
+            if not isinstance(each, dict):
+                errors.add((name, index), *_TYPES["allowed_mentions"][1:])
+
+
+def flags_of(body: Any) -> int:
+    """Return the flags that a body gives, 0 where it gives none or nonsense."""
+    flags = body.get("flags") if isinstance(body, dict) else None
+    return flags if isinstance(flags, int) else 0
 
 
 def _check_embeds(embeds: list[Json], errors: FormErrors) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
 
 import pytest
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from discord_spec import NOT_VALIDATED, Documents, folder
-from sandbox_tools import FakeClock, MakeBot, MakeMember, Raw
+from sandbox_tools import FakeClock, MakeBot, MakeMember
 from small_bot import SmallBot
 
 from bot.front.address import use_address
@@ -123,9 +122,3 @@ async def member() -> AsyncIterator[MakeMember]:
             return await stack.enter_async_context(Member(sandbox.address, name, channel=channel))
 
         yield make
-
-
-@pytest.fixture
-def raw() -> Callable[[Sandbox], AbstractAsyncContextManager[Raw]]:
-    """Opens a bot's connection without discord.py, for exchanges that discord.py would never make."""
-    return Raw

@@ -98,7 +98,9 @@ class Documents:
                 "#/components", f"{OPENAPI}#/components"
             )
             schema = {"$ref": f"{base}/content/application~1json/schema"}
-            problems += [f"answer {status}: {each}" for each in self._told(schema, exchange.response)]
+            problems += [
+                f"answer {status}: {each}" for each in self._told(schema, as_documented(exchange.response))
+            ]
         return [f"{where}: {problem}" for problem in problems]
 
     def _told(self, schema: dict[str, Any], value: Any) -> list[str]:
@@ -123,6 +125,20 @@ def as_discord_reads(request: Any) -> Any:
             if isinstance(holder[name], int) and (name != "id" or holder is not read):
                 holder[name] = str(holder[name])
     return read
+
+
+def as_documented(response: Any) -> Any:
+    """In a tree of errors Discord names the kind of each mistake, where the document says integer."""
+    if not isinstance(response, dict) or "errors" not in response:
+        return response
+
+    def numbered(node: dict[str, Any]) -> dict[str, Any]:
+        return {
+            key: [{**leaf, "code": 0} for leaf in below] if key == "_errors" else numbered(below)
+            for key, below in node.items()
+        }
+
+    return {**response, "errors": numbered(response["errors"])}
 
 
 def told(errors: Iterable[ValidationError]) -> Iterator[str]:

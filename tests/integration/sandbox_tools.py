@@ -73,13 +73,13 @@ class Raw:
         self._token = token
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession()
+        self.session = aiohttp.ClientSession()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._session.close()
+        await self.session.close()
 
     async def call(
         self,
@@ -102,13 +102,13 @@ class Raw:
             headers["Content-Type"] = "application/json"
             data = body if isinstance(body, str) else json.dumps(body)
         url = f"{self._sandbox.api_url}{path}"
-        async with self._session.request(method, url, data=data, headers=headers) as response:
+        async with self.session.request(method, url, data=data, headers=headers) as response:
             read = await response.json() if response.status != 204 else None
             return Answer(status=response.status, headers=response.headers, body=read)
 
     async def connect(self, query: str = "?v=10&encoding=json") -> Line:
         """Open a gateway connection and take HELLO."""
-        line = Line(await self._session.ws_connect(self._sandbox.gateway_url + query))
+        line = Line(await self.session.ws_connect(self._sandbox.gateway_url + query))
         hello = await line.receive()
         assert hello["op"] == 10
         return line

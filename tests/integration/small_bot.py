@@ -44,7 +44,7 @@ class AgainButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=r"aga
 
     @classmethod
     async def from_custom_id(
-        cls, interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
+        cls, _interaction: Interaction, _item: discord.ui.Item[Any], match: re.Match[str], /
     ) -> Self:
         return cls(match["job"])
 
@@ -75,6 +75,7 @@ class SmallBot(discord.Client):
         )
         self.tree = app_commands.CommandTree(self)
         self.heard: list[str] = []
+        self.ready = asyncio.Event()  # wait_until_ready() cannot be called before the login
         self.resumed = asyncio.Event()
         self.add_dynamic_items(AgainButton)
         for command in (imagine, ask, silent, hide):
@@ -85,6 +86,9 @@ class SmallBot(discord.Client):
 
     async def on_message(self, message: discord.Message) -> None:
         self.heard.append(f"{message.author.name}: {message.content}")
+
+    async def on_ready(self) -> None:
+        self.ready.set()
 
     async def on_resumed(self) -> None:
         self.resumed.set()

@@ -1,0 +1,150 @@
+"""The sandbox's gateway keeps Discord's protocol, for clients that keep it and for those that do not."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import pytest
+from sandbox_tools import ART, FakeClock, Line, MakeMember, Raw
+
+from bot.sandbox.community import BOT_ID, GUILD_ID
+from bot.sandbox.server import Sandbox
+
+INVALID_SESSION, HEARTBEAT, RESUME, RECONNECT = 9, 1, 6, 7
+
+
+async def test_ready_says_where_to_resume_and_the_server_follows(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.identify()
+        ready = await line.event("READY")
+        assert ready["resume_gateway_url"] == sandbox.gateway_url
+        assert ready["guilds"] == [{"id": str(GUILD_ID), "unavailable": True}]
+        guild = await line.event("GUILD_CREATE")
+        assert [channel["name"] for channel in guild["channels"]] == ["general", "art", "nsfw-art"]
+
+
+async def test_a_heartbeat_is_acknowledged(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.connect()
+        await line.send(HEARTBEAT, None)
+        assert (await line.receive())["op"] == 11
+
+
+async def test_a_wrong_token_is_refused_without_blame(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        assert await (await bot.identify(token="wrong-token")).close_code() == 4004
+        assert (await bot.call("GET", "/users/@me", token="Bot wrong-token")).status == 401
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "said"),
+    [
+        ({"intents": -1}, 4013, "intents -1"),
+        ({"intents": 1 << 15}, 4014, "privileged intents"),
+        ({"shard": [2, 2]}, 4010, "shard [2, 2]"),
+    ],
+)
+async def test_an_impossible_identify_is_refused(
+    lenient: Sandbox, changes: dict[str, Any], code: int, said: str
+) -> None:
+    async with Raw(lenient) as bot:
+        assert await (await bot.identify(**changes)).close_code() == code
+    assert said in lenient.violations[0]
+
+
+@pytest.mark.parametrize(
+    ("frames", "code"),
+    [
+        (["{"], 4002),
+        (["[]"], 4002),
+        (['{"op": 1, "d": "' + "x" * 4096 + '"}'], 4002),
+        (['{"op": 3, "d": {}}'], 4003),
+        (["IDENTIFY", '{"op": 99, "d": {}}'], 4001),
+        (["IDENTIFY", "IDENTIFY"], 4005),
+    ],
+    ids=["no JSON", "no object", "too long", "before IDENTIFY", "unknown opcode", "IDENTIFY twice"],
+)
+async def test_what_is_no_gateway_payload_closes_the_connection(
+    lenient: Sandbox, frames: list[str], code: int
+) -> None:
+    async with Raw(lenient) as bot:
+        line = await bot.connect()
+        for frame in frames:
+            await (line.identify() if frame == "IDENTIFY" else line.socket.send_str(frame))
+        assert await line.close_code() == code
+    assert f"closed with {code}" in lenient.violations[0]
+
+
+async def test_more_than_120_events_a_minute_close_the_connection(timed: Sandbox, clock: FakeClock) -> None:
+    async with Raw(timed) as bot:
+        line = await bot.connect()
+        for _ in range(120):
+            await line.send(HEARTBEAT)
+        for _ in range(120):
+            assert (await line.receive())["op"] == 11
+        clock.advance(61)
+        for _ in range(121):
+            await line.send(HEARTBEAT)
+        assert await line.close_code() == 4008
+    assert "over 120 events in 60 s" in timed.violations[0]
+
+
+async def test_a_resume_brings_every_missed_event_in_order(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.identify()
+        session = (await line.event("READY"))["session_id"]
+        await line.event("GUILD_CREATE")
+        seen = line.sequence
+        sandbox.misbehave(drop_gateway=True)
+        for text in ("one", "two"):
+            await bot.call("POST", f"/channels/{ART}/messages", {"content": text})
+        line = await bot.connect()
+        await line.send(RESUME, {"token": "a token", "session_id": session, "seq": seen})
+        missed = [await line.receive() for _ in range(3)]
+        assert [each["t"] for each in missed] == ["MESSAGE_CREATE", "MESSAGE_CREATE", "RESUMED"]
+        assert [each["d"].get("content") for each in missed[:2]] == ["one", "two"]
+        assert [each["s"] for each in missed] == [seen + 1, seen + 2, seen + 3]
+
+
+async def test_a_session_that_is_not_known_cannot_be_resumed(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.connect()
+        await line.send(RESUME, {"token": "a token", "session_id": "no such", "seq": 1})
+        assert await line.receive() == {"op": INVALID_SESSION, "d": False, "s": None, "t": None}
+        await line.identify()
+        await line.event("READY")
+
+
+async def test_the_sandbox_can_ask_for_a_reconnect_and_forget_sessions(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.identify()
+        await line.event("GUILD_CREATE")
+        sandbox.misbehave(reconnect=True, invalidate_session=True)
+        assert [(await line.receive())["op"] for _ in range(2)] == [RECONNECT, INVALID_SESSION]
+
+
+async def test_frames_are_compressed_as_one_stream_where_asked(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        url = f"{sandbox.gateway_url}?v=10&encoding=json&compress=zlib-stream"
+        async with bot.session.ws_connect(url) as socket:
+            line, stream = Line(socket), zlib.decompressobj()
+            assert b'"op": 10' in stream.decompress(await socket.receive_bytes())
+            await line.identify()
+            assert b'"READY"' in stream.decompress(await socket.receive_bytes())
+
+
+async def test_a_bot_hears_only_of_what_it_intends_to(sandbox: Sandbox, member: MakeMember) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.identify(intents=1)
+        await line.event("GUILD_CREATE")
+        await bot.call("POST", f"/channels/{ART}/messages", {"content": "unheard"})
+        await line.send(8, {"guild_id": str(GUILD_ID), "user_ids": str(BOT_ID), "nonce": "n"})
+        assert (await line.receive())["t"] == "GUILD_MEMBERS_CHUNK"
+
+
+async def test_shards_share_the_servers(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        owner = (GUILD_ID >> 22) % 2
+        ready = [await (await bot.identify(shard=[number, 2])).event("READY") for number in range(2)]
+        assert [len(each["guilds"]) for each in ready] == [int(owner == 0), int(owner == 1)]

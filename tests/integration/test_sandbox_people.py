@@ -1,0 +1,117 @@
+"""What the sandbox's page is given: the server, messages by who may see them, and news as they happen."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from sandbox_tools import GLOBAL_COMMANDS, MESSAGES, PAINT, MakeMember, Raw
+
+from bot.sandbox.client import RefusedByClient
+from bot.sandbox.server import Sandbox
+
+
+async def test_the_state_is_the_server_as_the_member_sees_it(sandbox: Sandbox, member: MakeMember) -> None:
+    yuna = await member(sandbox, "Yuna")
+    state = await yuna.state()
+    assert state["guild"]["name"] == "The Studio"
+    assert [each["name"] for each in state["channels"]] == ["general", "art", "nsfw-art"]
+    assert [each["global_name"] for each in state["members"]] == ["Mina", "Ravi", "Yuna", "Omar", "sdjax"]
+    assert (state["me"]["locale"], state["me"]["moderator"]) == ("ko", False)
+    assert (await (await member(sandbox)).state())["me"]["moderator"]
+
+
+async def test_without_a_name_the_owner_looks(sandbox: Sandbox) -> None:
+    async with aiohttp.ClientSession() as session, session.get(f"{sandbox.address}/sandbox/state") as answer:
+        assert (await answer.json())["me"]["username"] == "mina"
+
+
+async def test_everybody_has_a_picture(sandbox: Sandbox, member: MakeMember) -> None:
+    people = (await (await member(sandbox)).state())["members"]
+    async with aiohttp.ClientSession() as session:
+        for person in people:
+            async with session.get(sandbox.address + person["avatar_url"]) as answer:
+                assert answer.content_type == "image/svg+xml"
+                assert person["global_name"] in await answer.text()
+        async with session.get(f"{sandbox.address}/avatars/1.svg") as answer:
+            assert answer.status == 404
+
+
+async def test_direct_messages_are_seen_by_their_recipient_alone(
+    sandbox: Sandbox, member: MakeMember
+) -> None:
+    mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
+    async with Raw(sandbox) as bot:
+        recipient = (await ravi.state())["me"]["id"]
+        channel = (await bot.call("POST", "/users/@me/channels", {"recipient_id": recipient})).body["id"]
+        await bot.call("POST", f"/channels/{channel}/messages", {"content": "for you"})
+    assert [each["content"] for each in await ravi.messages("dm")] == ["for you"]
+    assert channel in [each["id"] for each in (await ravi.state())["channels"]]
+    assert channel not in [each["id"] for each in (await mina.state())["channels"]]
+    with pytest.raises(RefusedByClient):
+        await mina.messages(channel)
+
+
+async def test_news_come_as_they_happen(sandbox: Sandbox, member: MakeMember) -> None:
+    mina = await member(sandbox)
+    async with Raw(sandbox) as bot:
+        await bot.call("PUT", GLOBAL_COMMANDS, [PAINT])
+        await bot.call("POST", MESSAGES.replace("messages", "typing"))
+        sent = await bot.call("POST", MESSAGES, {"content": "x"})
+        path = f"{MESSAGES}/{sent.body['id']}"
+        await bot.call("PATCH", path, {"content": "y"})
+        await bot.call("DELETE", path)
+    await mina.wait_for(lambda _: [each for each in mina.events if each["type"] == "MESSAGE_DELETE"])
+    assert [each["type"] for each in mina.events] == [
+        "COMMANDS_UPDATE",
+        "TYPING",
+        "MESSAGE_CREATE",
+        "MESSAGE_UPDATE",
+        "MESSAGE_DELETE",
+    ]
+    assert mina.events[3]["data"]["content"] == "y"
+
+
+async def test_only_a_moderator_deletes_what_everybody_sees(sandbox: Sandbox, member: MakeMember) -> None:
+    mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
+    async with Raw(sandbox) as bot:
+        sent = await bot.call("POST", MESSAGES, {"content": "x"})
+    with pytest.raises(RefusedByClient, match="Only a moderator"):
+        await ravi.delete(sent.body)
+    await mina.delete(sent.body)
+    assert await ravi.messages() == []
+
+
+async def test_what_cannot_be_pressed_is_refused(sandbox: Sandbox, member: MakeMember) -> None:
+    mina = await member(sandbox)
+    options = [{"label": "a", "value": "a"}, {"label": "b", "value": "b"}]
+    rows = [
+        {
+            "type": 1,
+            "components": [{"type": 2, "style": 1, "label": "Off", "custom_id": "off", "disabled": True}],
+        },
+        {"type": 1, "components": [{"type": 3, "custom_id": "menu", "options": options}]},
+    ]
+    async with Raw(sandbox) as bot:
+        sent = await bot.call("POST", MESSAGES, {"content": "x", "components": rows})
+        for label, values in (("Off", []), ("menu", []), ("menu", ["c"]), ("menu", ["a", "b"]), ("none", [])):
+            with pytest.raises(RefusedByClient):
+                await mina.press(sent.body, label, values=values)
+        line = await bot.identify()
+        await line.event("GUILD_CREATE")
+        await mina.press(sent.body, "menu", values=["b"])
+        assert (await line.event("INTERACTION_CREATE"))["data"]["values"] == ["b"]
+
+
+@pytest.mark.parametrize("body", ["{", "[]"])
+async def test_a_body_that_is_no_object_is_refused_in_words(sandbox: Sandbox, body: str) -> None:
+    url = f"{sandbox.address}/sandbox/command"
+    async with aiohttp.ClientSession() as session, session.post(url, data=body) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["errors"]
+
+
+async def test_a_member_who_is_not_there_is_refused_everywhere(sandbox: Sandbox) -> None:
+    async with aiohttp.ClientSession() as session:
+        for path in ("state?member=x", "messages?member=x&channel=art", "events?member=x"):
+            async with session.get(f"{sandbox.address}/sandbox/{path}") as answer:
+                assert (await answer.json()) == {"errors": ["There is no member x."]}
