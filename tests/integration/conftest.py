@@ -10,8 +10,8 @@ import pytest
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from discord_spec import NOT_VALIDATED, Documents, folder
+from sandbox_bot import SmallBot
 from sandbox_tools import FakeClock, MakeBot, MakeMember
-from small_bot import SmallBot
 
 from bot.front.address import use_address
 from bot.sandbox.client import Member
@@ -95,9 +95,7 @@ async def log_in(discord_address: Callable[[str, str], None]) -> AsyncIterator[M
 async def running(bot: SmallBot) -> AsyncIterator[SmallBot]:
     """Run a bot until the block ends."""
     task = asyncio.create_task(bot.start("a token"))
-    ready = (
-        asyncio.create_task(bot.wait_until_ready()) if bot.is_ready() else asyncio.create_task(_ready(bot))
-    )
+    ready = asyncio.create_task(bot.ready.wait())
     try:
         done, _ = await asyncio.wait({task, ready}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)
         assert ready in done, task.exception() if task.done() else "the bot did not get ready"
@@ -106,11 +104,6 @@ async def running(bot: SmallBot) -> AsyncIterator[SmallBot]:
         await bot.close()
         await asyncio.wait({task}, timeout=DEADLINE)
         ready.cancel()
-
-
-async def _ready(bot: SmallBot) -> None:
-    while not bot.is_ready():  # wait_until_ready() cannot be called before the login
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture

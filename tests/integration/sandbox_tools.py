@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
-from small_bot import SmallBot
+from sandbox_bot import SmallBot
 
 from bot.sandbox.client import Member
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID

@@ -8,8 +8,8 @@ from io import BytesIO
 import discord
 import pytest
 from PIL import Image
+from sandbox_bot import SIZES
 from sandbox_tools import MakeBot, MakeMember
-from small_bot import SIZES
 
 from bot.sandbox.client import InteractionFailed
 from bot.sandbox.server import Sandbox
