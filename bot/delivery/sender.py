@@ -25,7 +25,7 @@ from bot.jobs import Delivery, Job, State
 from bot.texts import Texts
 
 TOKEN_MARGIN = 60.0  # seconds before its end from which a token is not trusted any more
-FITTING_ATTEMPTS = 4
+FITTING_ATTEMPTS = 8  # halving each time: from 10 MiB to below 100 kB
 ORIGINAL = cast("int", "@original")  # Discord takes this name for an id; discord.py's annotation does not
 REMEMBERED_TOKENS = 10_000
 

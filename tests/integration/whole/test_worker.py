@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import io
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from serving import until
 
 from bot.artifacts import Artifacts
 from bot.jobs import Job, Origin, Recipe, State
@@ -45,24 +46,6 @@ def origin(interaction_id: int) -> Origin:
         locale="en-US",
         private=False,
     )
-
-
-async def until(what: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not await what():
-            await asyncio.sleep(0.02)
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-def artifacts(tmp_path: Path) -> Artifacts:
-    return Artifacts(str(tmp_path / "artifacts"))
 
 
 def make_worker(engine: Engine, store: Store, artifacts: Artifacts, *, lease_seconds: float = 30.0) -> Worker:

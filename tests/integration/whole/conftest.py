@@ -1,0 +1,44 @@
+"""A tiny checkpoint and its engine, a queue, and a place for pictures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from checkpoints import make_tiny_checkpoint
+from engines import tiny_config
+
+from bot.artifacts import Artifacts
+from bot.store import Store
+from sdjax_engine.engine import Engine
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled programs, shared by all processes that the tests start."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
+    config = tiny_config(tiny_checkpoint, cache_dir=compile_cache)
+    with Engine.open(config, report=lambda _line: None) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> Artifacts:
+    return Artifacts(str(tmp_path / "artifacts"))

@@ -1,0 +1,270 @@
+"""Results and progress in the sandbox's messages, on good days and bad ones."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+from serving import Served, serving, until
+
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.jobs import Claim, Job
+from bot.sandbox.client import Member
+from bot.sandbox.component_rules import walk
+from bot.sandbox.rules import Limits
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from sdjax_engine.images import encode_png
+
+Message = dict[str, Any]
+PROMPT = "a red heart left of a blue star"
+
+
+@pytest.fixture
+async def served(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
+) -> AsyncIterator[Served]:
+    async with serving(sandbox, store, artifacts, Config()) as served:
+        yield served
+
+
+@pytest.fixture
+async def mina(sandbox: Sandbox) -> AsyncIterator[Member]:
+    async with Member(sandbox.address, "Mina") as mina:
+        yield mina
+
+
+@pytest.fixture
+def outcomes(store: Store, tmp_path: Path) -> Iterator[Any]:
+    """What became of the deliveries, read from the database as an operator would."""
+
+    def read() -> list[str]:
+        with sqlite3.connect(tmp_path / "queue.sqlite3") as database:
+            rows = database.execute("SELECT outcome FROM deliveries WHERE outcome IS NOT NULL").fetchall()
+        database.close()
+        return [row[0] for row in rows]
+
+    return read
+
+
+def noise(claim: Claim) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    shape = (claim.request.height, claim.request.width, 3)
+    return np.random.default_rng(claim.request.seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+async def paint(served: Served, job_id: str, *, fail: int = 0) -> Job:
+    """Do what a worker does, with noise for pictures; the first `fail` of them fail."""
+    claims = await served.store.claim("test", lanes=None, limit=9, ttl=60.0)
+    for number, claim in enumerate(claims):
+        if number < fail:
+            await served.store.fail(claim, failure="painting_failed")
+            continue
+        name = await served.artifacts.put(encode_png(noise(claim), claim.request), ".png")
+        await served.store.complete(claim, artifact=name, seconds=1.0)
+    return await served.store.job(job_id)
+
+
+async def ask(member: Member, store: Store, **options: Any) -> tuple[Message, Job]:
+    """Ask for a picture; the message that says it is queued, and its job."""
+    message = await member.message_of(await member.imagine(prompt=PROMPT, **options))
+
+    async def known() -> bool:
+        return (await store.active_jobs())[-1].message_id == int(message["id"])
+
+    await until(known)
+    return message, (await store.active_jobs())[-1]
+
+
+async def with_picture(member: Member) -> Message:
+    return await member.wait_for_message(lambda message: bool(message["attachments"]))
+
+
+async def settled(store: Store, outcomes: Any) -> list[str]:
+    async def done() -> bool:
+        return bool(outcomes())
+
+    await until(done)
+    found: list[str] = outcomes()
+    return found
+
+
+def text_of(message: Message) -> str:
+    return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
+
+
+def labels(message: Message) -> list[str]:
+    return [part["label"] for _, part in walk(message["components"]) if "label" in part]
+
+
+async def test_one_message_goes_from_queued_to_the_very_picture(
+    served: Served, mina: Member, outcomes: Any
+) -> None:
+    queued, job = await ask(mina, served.store)
+    assert "Queued, 1st" in text_of(queued)
+    assert labels(queued) == ["Cancel"]
+    painted = await paint(served, job.id)
+    message = await with_picture(mina)
+    assert message["id"] == queued["id"]
+    assert message["attachments"][0]["filename"] == f"{job.id}.png"
+    assert await mina.attachment_bytes(message) == await served.artifacts.get(
+        painted.images[0].artifact or ""
+    )
+    assert f"seed {job.recipe.seed}" in text_of(message)
+    assert labels(message) == ["Again", "Delete"]
+    assert await settled(served.store, outcomes) == ["edited"]
+    assert len(await mina.messages()) == 1
+
+
+async def test_several_pictures_come_as_a_grid_and_what_failed_is_said(served: Served, mina: Member) -> None:
+    _, job = await ask(mina, served.store, variants=3)
+    await paint(served, job.id, fail=1)
+    message = await with_picture(mina)
+    grid = PIL.Image.open(io.BytesIO(await mina.attachment_bytes(message)))
+    assert grid.size == (2 * 128, 128)
+    assert message["attachments"][0]["filename"] == f"{job.id}-grid.png"
+    assert "1 of 3 pictures failed." in text_of(message)
+
+
+async def test_steps_are_shown_while_painting_and_never_over_the_result(served: Served, mina: Member) -> None:
+    await ask(mina, served.store)
+    (claim,) = await served.store.claim("test", lanes=None, limit=1, ttl=60.0)
+    await served.store.heartbeat({claim: 7}, ttl=60.0)
+    await mina.wait_for_message(lambda message: "step 7 of 20" in text_of(message))
+    await served.store.heartbeat({claim: 13}, ttl=60.0)
+    await mina.wait_for_message(lambda message: "step 13 of 20" in text_of(message))
+    name = await served.artifacts.put(encode_png(noise(claim), claim.request), ".png")
+    await served.store.complete(claim, artifact=name, seconds=1.0)
+    await with_picture(mina)
+    (last,) = [event["data"] for event in mina.events if event["type"] == "MESSAGE_UPDATE"][-1:]
+    assert last["attachments"]
+    assert "Painting" not in text_of(last)
+
+
+async def test_a_cancelled_job_says_so_in_its_message(served: Served, mina: Member) -> None:
+    queued, _ = await ask(mina, served.store)
+    await mina.press(queued, "Cancel")
+    message = await mina.wait_for_message(lambda message: "Cancelled." in text_of(message))
+    assert message["id"] == queued["id"]
+
+
+async def test_after_the_tokens_end_the_bot_edits_the_same_message(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    queued, job = await ask(mina, served.store)
+    sandbox.misbehave(expire_tokens=True)
+    await paint(served, job.id)
+    assert (await with_picture(mina))["id"] == queued["id"]
+    assert await settled(served.store, outcomes) == ["edited"]
+
+
+async def test_a_private_result_after_the_tokens_end_comes_as_a_direct_message(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    _, job = await ask(mina, served.store, private=True)
+    sandbox.misbehave(expire_tokens=True)
+    await paint(served, job.id)
+    assert await settled(served.store, outcomes) == ["sent_directly"]
+    state = await mina.state()
+    (direct,) = [channel for channel in state["channels"] if channel["type"] == 1]
+    (message,) = await mina.messages(direct["id"])
+    assert message["attachments"]
+    assert "could no longer be shown" in text_of(message)
+
+
+async def test_a_private_result_that_can_go_nowhere_is_settled_and_never_shown_in_public(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    _, job = await ask(mina, served.store, private=True)
+    await mina.accept_dms(False)
+    sandbox.misbehave(expire_tokens=True)
+    await paint(served, job.id)
+    assert await settled(served.store, outcomes) == ["private_expired"]
+    assert not any(message["attachments"] for message in await mina.messages())
+
+
+async def test_a_deleted_message_is_not_replaced(served: Served, mina: Member, outcomes: Any) -> None:
+    queued, job = await ask(mina, served.store)
+    await mina.delete(queued)
+    await paint(served, job.id)
+    assert await settled(served.store, outcomes) == ["message_deleted"]
+    assert await mina.messages() == []
+
+
+async def test_where_the_bot_is_shut_out_the_person_gets_the_picture_directly(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    _, job = await ask(mina, served.store)
+    sandbox.misbehave(expire_tokens=True)
+    sandbox.forbid("art")
+    await paint(served, job.id)
+    assert await settled(served.store, outcomes) == ["sent_directly"]
+
+
+async def test_after_a_deleted_channel_the_person_gets_the_picture_directly(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
+) -> None:
+    _, job = await ask(mina, served.store)
+    sandbox.misbehave(expire_tokens=True)
+    sandbox.delete_channel("art")
+    await paint(served, job.id)
+    assert await settled(served.store, outcomes) == ["sent_directly"]
+
+
+@pytest.mark.parametrize("fault", [{"rest_5xx": 1}, {"rest_429": 2}])
+async def test_a_bad_moment_of_discord_delays_the_result_and_doubles_nothing(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, fault: dict[str, int]
+) -> None:
+    queued, job = await ask(mina, served.store)
+    sandbox.misbehave(on="/messages/", **fault)
+    await paint(served, job.id)
+    assert (await with_picture(mina))["id"] == queued["id"]
+    assert await settled(served.store, outcomes) == ["edited"]
+    assert len(await mina.messages()) == 1
+
+
+async def test_a_new_message_whose_answer_was_lost_is_posted_once(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, tmp_path: Path
+) -> None:
+    _, job = await ask(mina, served.store)
+    with sqlite3.connect(tmp_path / "queue.sqlite3") as database:  # a crash before the message was noted
+        database.execute("UPDATE jobs SET message_id = NULL, token_expires_at = 0")
+    database.close()
+    sandbox.misbehave(lose_answers=1, on="/messages")
+    await paint(served, job.id)
+    assert await settled(served.store, outcomes) == ["sent"]
+    shown = [message for message in await mina.messages() if message["attachments"]]
+    assert len(shown) == 1
+    assert (await served.store.job(job.id)).message_id == int(shown[0]["id"])
+
+
+async def test_a_file_that_is_gone_is_said_in_the_pictures_place(served: Served, mina: Member) -> None:
+    await ask(mina, served.store)
+    (claim,) = await served.store.claim("test", lanes=None, limit=1, ttl=60.0)
+    await served.store.complete(claim, artifact=f"ab/{'ab' * 32}.png", seconds=1.0)
+    message = await mina.wait_for_message(lambda message: "file is gone" in text_of(message))
+    assert "Again" in labels(message)
+
+
+@pytest.mark.parametrize(("limit", "suffix"), [(45_000, ".webp"), (12_000, ".jpg"), (6_000, ".jpg")])
+async def test_a_picture_over_the_upload_limit_is_fitted_and_never_lost(
+    store: Store, artifacts: Artifacts, discord_address: object, limit: int, suffix: str
+) -> None:
+    async with (
+        Sandbox(limits=Limits(file=limit, request=2 * limit)) as sandbox,
+        Member(sandbox.address, "Mina") as mina,
+        serving(sandbox, store, artifacts, Config()) as served,
+    ):
+        _, job = await ask(mina, store)
+        await paint(served, job.id)
+        message = await with_picture(mina)
+        data = await mina.attachment_bytes(message)
+    assert message["attachments"][0]["filename"] == f"{job.id}{suffix}"
+    assert len(data) <= limit
+    assert PIL.Image.open(io.BytesIO(data)).format in ("WEBP", "JPEG")
