@@ -36,7 +36,7 @@ function post(path, body) {
   });
 }
 
-export const fetchState = (member) => get("/sandbox/state", member ? { member } : {});
+export const fetchState = (member) => get("/sandbox/state", { member });
 export const fetchMessages = (member, channel) => get("/sandbox/messages", { member, channel });
 export const sendCommand = (member, channel, name, options) =>
   post("/sandbox/command", { member, channel, name, options });
@@ -46,5 +46,6 @@ export const press = (member, message, customId, values) =>
   post("/sandbox/press", { member, message, custom_id: customId, ...(values && { values }) });
 export const submitModal = (member, interaction, values) =>
   post("/sandbox/modal", { member, interaction, values });
+export const deleteMessage = (member, message) => post("/sandbox/delete", { member, message });
 export const misbehave = (switches) => post("/sandbox/misbehave", switches);
 export const fetchLog = () => get("/sandbox/log");

@@ -47,7 +47,7 @@ export function createAssist(on) {
     },
 
     /** `chips`: {option, state, raw}; `current`: the option the caret is in; `choices` and `active` list its values. */
-    showOptions({ command, chips, current, problem, choices, active, loading }) {
+    showOptions({ command, chips, current, problem, choices, active, note }) {
       const rows = choices.map((choice, i) =>
         row(i, i === active, () => on.choice(choice), [h("span", { text: choice.label })]),
       );
@@ -63,7 +63,7 @@ export function createAssist(on) {
             ? null
             : h("div", { class: "chips", role: "group", "aria-label": "Options" }, chips.map(chip)),
           current ? help(current, chips, problem) : null,
-          loading ? h("p", { class: "assist-note", text: "Asking the bot …" }) : null,
+          note ? h("p", { class: "assist-note", text: note }) : null,
           rows.length > 0
             ? listbox(
                 current.label,

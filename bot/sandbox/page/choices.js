@@ -11,22 +11,24 @@ const PAUSE = 180; // milliseconds without a key before the bot is asked
 export function createChoices(model, onChange) {
   let asked = null; // what the last question was about
   let answer = [];
-  let loading = false;
+  let note = ""; // what to say while there are none
   let timer = null;
   let known = new Map(); // choices the bot has offered, by option, so that their names can be read back
   let owner = null;
 
   async function ask(key, command, option, options) {
     let choices = [];
+    let failure = "";
     try {
       const body = await fetchChoices(model.me.id, model.channelId, command.name, options, option.name);
       choices = body.choices.map((choice) => readChoice(choice, model.me.locale));
-    } catch {
-      // The person can go on typing the value in full; sending it tells what is wrong.
+      failure = body.error ?? "";
+    } catch (error) {
+      failure = error.message;
     }
     if (asked !== key) return;
     answer = choices;
-    loading = false;
+    note = failure;
     known.set(option.name, [...(known.get(option.name) ?? []), ...choices].slice(-100));
     onChange();
   }
@@ -39,20 +41,20 @@ export function createChoices(model, onChange) {
       return known;
     },
 
-    /** What to offer for `raw` in `option`: {choices, loading}. */
+    /** What to offer for `raw` in `option`: {choices, note}. */
     offer(command, option, raw, values) {
       if (!option.autocomplete) {
         this.forget();
-        return { choices: narrowed(listableChoices(option, model.people), raw), loading: false };
+        return { choices: narrowed(listableChoices(option, model.people), raw), note: "" };
       }
       const key = JSON.stringify([command.name, option.name, raw]);
       if (key !== asked) {
         asked = key;
-        loading = true;
+        note = "Asking the bot …";
         clearTimeout(timer);
         timer = setTimeout(ask, PAUSE, key, command, option, { ...values, [option.name]: raw });
       }
-      return { choices: isOne(answer, raw) ? [] : answer, loading };
+      return { choices: isOne(answer, raw) ? [] : answer, note };
     },
 
     /** Nothing is being asked any more. */
@@ -60,7 +62,7 @@ export function createChoices(model, onChange) {
       clearTimeout(timer);
       asked = null;
       answer = [];
-      loading = false;
+      note = "";
     },
   };
 }

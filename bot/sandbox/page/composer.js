@@ -48,7 +48,7 @@ export function createComposer(model, send) {
     const current = segment?.option ?? null;
     const offered = current
       ? choices.offer(line.command, current, segment.raw, values)
-      : { choices: [], loading: false };
+      : { choices: [], note: "" };
     rows = offered.choices;
     if (!moved) active = current?.choices.length > 0 && segment.raw !== "" ? 0 : -1;
     active = Math.min(active, rows.length - 1);
@@ -61,7 +61,7 @@ export function createComposer(model, send) {
       problem: rows.length > 0 ? null : problem,
       choices: rows,
       active,
-      loading: offered.loading,
+      note: offered.note,
     });
   }
 

@@ -10,6 +10,7 @@ const ICONS = {
   send: "M4 12l16-7-6 15-3-6z",
   lock: "M7 11V8a5 5 0 0110 0v3M5 11h14v9H5z",
   sliders: "M4 8h9m4 0h3M4 16h3m4 0h9M13 8a2 2 0 104 0 2 2 0 10-4 0M7 16a2 2 0 104 0 2 2 0 10-4 0",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   down: "M6 9l6 6 6-6",
   left: "M15 5l-7 7 7 7",
   right: "M9 5l7 7-7 7",

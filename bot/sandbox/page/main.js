@@ -14,7 +14,7 @@ import { createPeople } from "./people.js";
 import { createTimeline } from "./timeline.js";
 import { createWelcome } from "./welcome.js";
 
-const NO_ANSWER = "The application did not respond";
+const FIRST_MEMBER = "mina";
 const BUSY_FOR = 3000; // milliseconds Discord gives a bot to answer a press
 
 const model = new Model();
@@ -24,7 +24,8 @@ let visit = 0; // counts arrivals, so that answers to a former member's question
 
 const timeline = createTimeline(model, {
   press,
-  dismiss: (message) => model.dismiss(message.id),
+  remove: (message) =>
+    api.deleteMessage(model.me.id, message.id).catch((error) => timeline.complain(message.id, error.message)),
   forget: (id) => model.settle(id),
 });
 const composer = createComposer(model, sendCommand);
@@ -69,24 +70,20 @@ async function open(channelId, { focus = true } = {}) {
   if (focus) focusBox();
 }
 
-async function refreshCommands() {
-  const here = visit;
-  const state = await api.fetchState(model.me.id);
-  if (here !== visit) return;
-  model.applyState(state);
-  composer.refresh();
-}
-
 const HANDLERS = {
   MESSAGE_CREATE: arrived,
   MESSAGE_UPDATE: arrived,
   MESSAGE_DELETE: (data) => model.removeMessage(data.id),
-  COMMANDS_UPDATE: () => refreshCommands().catch((error) => say(error.message)),
+  COMMANDS_UPDATE: (commands) => {
+    model.applyCommands(commands);
+    composer.refresh();
+  },
+  TYPING: ({ channel_id: channel, user_id: user }) => timeline.showTyping(channel, user),
   INTERACTION_FAILED: failed,
   MODAL: (data) => {
-    const interaction = data.interaction_id ?? data.interaction;
-    settle(interaction);
-    openModal(data, model.names, (values) => api.submitModal(model.me.id, interaction, values));
+    settle(data.interaction_id);
+    model.settle(data.interaction_id);
+    openModal(data, model.names, (values) => api.submitModal(model.me.id, data.interaction_id, values));
   },
 };
 
@@ -100,18 +97,15 @@ function arrived(message) {
 }
 
 function settle(interaction) {
-  model.settle(interaction);
   if (presses.has(interaction)) timeline.release(presses.get(interaction));
   presses.delete(interaction);
 }
 
-function failed(data) {
-  const interaction = data.interaction_id ?? data.id;
-  if (model.failWaiting(interaction, NO_ANSWER)) return;
-  const message = presses.get(interaction);
-  if (message === undefined) return;
+function failed({ interaction_id: interaction, channel_id: channel, message: reason }) {
+  const message = presses.get(interaction) ?? model.answerTo(interaction)?.id;
   settle(interaction);
-  timeline.complain(message, NO_ANSWER);
+  if (message !== undefined) timeline.complain(message, reason);
+  else model.fail(interaction, { channel, member: model.me, reason });
 }
 
 async function sendCommand(command, values) {
@@ -152,12 +146,10 @@ document.addEventListener("keydown", (event) => {
 });
 
 async function start() {
-  const [who = "", where = ""] = decodeURIComponent(location.hash.slice(1)).split("/");
-  const first = await api.fetchState();
-  const member =
-    first.members.find(({ user }) => user.username === who) ?? first.members.find(({ user }) => !user.bot);
-  model.aim(first.channels.find((channel) => channel.name === where)?.id ?? null);
-  await act(member.user.id);
+  const [who, where] = decodeURIComponent(location.hash.slice(1)).split("/");
+  const state = await api.fetchState(who || FIRST_MEMBER).catch(() => api.fetchState(FIRST_MEMBER));
+  model.aim(state.channels.find((channel) => channel.name === where)?.id ?? null);
+  await act(state.me.id);
 }
 
 start().catch((error) => say(error.message));

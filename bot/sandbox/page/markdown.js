@@ -149,9 +149,10 @@ function closing(source, from, mark) {
     if (source[at] === "\\") at += 2;
     else if (source[at] === "`") at = Math.max(at + 1, source.indexOf("`", at + 1) + 1);
     else if (source.startsWith(mark, at) && at > from) {
-      const longer = mark.length === 1 && source[at + 1] === mark;
+      // In a run of marks the last ones close: ***both*** is *both* within **…**.
+      const longer = mark.length === 1 ? source[at + 1] === mark : source[at + 2] === mark[0];
       if (!longer && !(mark === "_" && /\w/.test(source[at + 1] ?? ""))) return at;
-      at += longer ? 2 : 1;
+      at += longer && mark.length === 1 ? 2 : 1;
     } else at += 1;
   }
   return -1;

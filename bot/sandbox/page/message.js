@@ -2,7 +2,7 @@
 
 import { avatar } from "./avatar.js";
 import { renderComponents } from "./components.js";
-import { h } from "./dom.js";
+import { h, iconButton } from "./dom.js";
 import { renderEmbeds } from "./embeds.js";
 import { plainText } from "./markdown.js";
 import { renderMarkdown } from "./markdown_view.js";
@@ -12,7 +12,7 @@ const EPHEMERAL = 1 << 6;
 const LOADING = 1 << 7;
 const COMPONENTS_V2 = 1 << 15;
 
-/** `context`: {names, people, press(message, custom_id, values, element), dismiss(message)}. */
+/** `context`: {names, people, press(message, custom_id, values, element), remove(message), moderates}. */
 export function renderMessage(message, context) {
   const { author } = message;
   const name = author.global_name ?? author.username;
@@ -32,8 +32,11 @@ export function renderMessage(message, context) {
         h("span", { class: "author", id: nameId, text: name }),
         author.bot ? h("span", { class: "tag", text: "BOT" }) : null,
         clock(message.timestamp),
+        context.moderates && !ephemeral
+          ? iconButton("trash", "Delete as a moderator", () => context.remove(message))
+          : null,
       ),
-      message.flags & LOADING ? thinking(name) : content(message, context),
+      message.flags & LOADING ? inProgress(`${name} is thinking …`) : content(message, context),
       ephemeral ? ephemeralNote(message, context) : null,
     ),
   );
@@ -68,18 +71,17 @@ function usedLine(message, names) {
     : DEEDS[interaction?.type];
   if (!deed) return null;
   const { id } = interaction.user;
-  const who = names.user(id);
-  const words = h("span", {}, h("b", { text: who }), deed);
-  return h("p", { class: "used" }, avatar(id, who, { small: true }), words);
+  return usedBy(id, names.user(id), deed);
 }
 
-function thinking(name) {
-  return h(
-    "p",
-    { class: "thinking" },
-    h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")),
-    `${name} is thinking …`,
-  );
+function usedBy(id, name, deed) {
+  const words = h("span", {}, h("b", { text: name }), deed);
+  return h("p", { class: "used" }, avatar(id, name, { small: true }), words);
+}
+
+function inProgress(words) {
+  const dots = h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i"));
+  return h("p", { class: "thinking" }, dots, words);
 }
 
 function ephemeralNote(message, context) {
@@ -91,7 +93,7 @@ function ephemeralNote(message, context) {
       type: "button",
       class: "text-button",
       text: "Dismiss",
-      on: { click: () => context.dismiss(message) },
+      on: { click: () => context.remove(message) },
     }),
   );
 }
@@ -106,41 +108,23 @@ function clock(timestamp) {
   return h("time", { datetime: timestamp, title: date.toLocaleString(), text: shown });
 }
 
-/** A command that was sent and has not been answered, or never will be. */
-export function renderWaiting(what, onDismiss) {
-  return h(
-    "article",
-    { class: what.failed ? "message local failed" : "message local" },
-    h(
-      "p",
-      { class: "used" },
-      avatar(what.member.id, what.member.name, { small: true }),
-      h(
-        "span",
-        {},
-        h("b", { text: what.member.name }),
-        " used ",
-        h("span", { class: "mention", text: `/${what.command}` }),
-      ),
-    ),
-    h(
-      "div",
-      { class: "body" },
-      what.failed
-        ? h(
-            "p",
-            { class: "note bad", role: "alert" },
-            `${what.reason} · `,
-            h("button", { type: "button", class: "text-button", text: "Dismiss", on: { click: onDismiss } }),
-          )
-        : h(
-            "p",
-            { class: "thinking" },
-            h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")),
-            "Sending the command …",
-          ),
-    ),
-  );
+/** A command that was sent and has not been answered, or something that never will be. */
+export function renderWaiting({ member, command, failed, reason }, onDismiss) {
+  const who = command
+    ? usedBy(member.id, member.name, [" used ", h("span", { class: "mention", text: `/${command}` })])
+    : null;
+  const state = failed ? failure(reason, onDismiss) : inProgress("Sending the command …");
+  return h("article", { class: "message local" }, who, h("div", { class: "body" }, state));
+}
+
+function failure(reason, onDismiss) {
+  const dismiss = h("button", {
+    type: "button",
+    class: "text-button",
+    text: "Dismiss",
+    on: { click: onDismiss },
+  });
+  return h("p", { class: "note bad", role: "alert" }, `${reason} · `, dismiss);
 }
 
 /** What a screen reader hears of a message. */

@@ -17,7 +17,6 @@ export class Model {
   unread = new Set(); // ids of channels
   #place = null; // member and channel whose messages are shown
   #missed = null; // changes that came while messages were being fetched, to be made once more
-  #dismissed = new Set();
   #settled = new Set(); // interactions answered before the request that made them returned
 
   on(topic, listener) {
@@ -32,7 +31,7 @@ export class Model {
   applyState(raw) {
     this.guild = raw.guild;
     this.members = raw.members.map(readMember);
-    this.me = this.members.find((member) => member.id === (raw.me?.user?.id ?? raw.me?.id ?? raw.me));
+    this.me = { ...readMember(raw.me), locale: raw.me.locale, moderator: raw.me.moderator };
     this.channels = raw.channels.map(readChannel);
     this.commands = readCommands(raw.commands, this.me.locale);
     const open =
@@ -45,6 +44,12 @@ export class Model {
   aim(id) {
     this.aimedAt = id;
     this.#missed = [];
+  }
+
+  /** The bot has registered other commands. */
+  applyCommands(raw) {
+    this.commands = readCommands(raw, this.me.locale);
+    this.#emit("state");
   }
 
   get channel() {
@@ -68,8 +73,7 @@ export class Model {
     this.#place = place;
     this.channelId = id;
     this.unread.delete(id);
-    const shown = messages.filter((message) => !this.#dismissed.has(message.id));
-    this.messages = new Map(shown.map((message) => [message.id, message]));
+    this.messages = new Map(messages.map((message) => [message.id, message]));
     for (const message of messages) this.#settle(interactionOf(message));
     this.#emit("channel", { moved });
     const missed = this.#missed;
@@ -87,7 +91,6 @@ export class Model {
   putMessage(message) {
     this.#missed?.push(() => this.putMessage(message));
     this.#settle(interactionOf(message));
-    if (this.#dismissed.has(message.id)) return;
     if (message.channel_id !== this.channelId) {
       this.unread.add(message.channel_id);
       this.#emit("unread");
@@ -103,10 +106,9 @@ export class Model {
     if (this.messages.delete(id)) this.#emit("removed", id);
   }
 
-  /** Hide an ephemeral message for good, as its only reader asked. */
-  dismiss(id) {
-    this.#dismissed.add(id);
-    this.removeMessage(id);
+  /** The message of the open channel that answers an interaction, if it has come. */
+  answerTo(interaction) {
+    return [...this.messages.values()].find((message) => interactionOf(message) === interaction);
   }
 
   /** A command was sent and nothing came back yet. */
@@ -116,12 +118,15 @@ export class Model {
     this.#emit("waiting");
   }
 
-  failWaiting(interaction, reason) {
-    const what = this.waiting.get(interaction);
-    if (!what) return false;
-    this.waiting.set(interaction, { ...what, failed: true, reason });
+  /** Nothing will come of an interaction; `what` says so where the page was not waiting for it. */
+  fail(interaction, what) {
+    this.waiting.set(interaction, {
+      ...what,
+      ...this.waiting.get(interaction),
+      reason: what.reason,
+      failed: true,
+    });
     this.#emit("waiting");
-    return true;
   }
 
   /** An interaction was answered, by a message or a form. */
@@ -137,14 +142,11 @@ export class Model {
 }
 
 function readMember(raw) {
-  const user = raw.user ?? raw;
   return {
-    id: user.id,
-    name: raw.nick ?? user.global_name ?? user.username,
-    username: user.username,
-    bot: user.bot ?? false,
-    locale: raw.locale ?? user.locale ?? "en-US",
-    roles: (raw.roles ?? []).map((role) => role.name ?? role),
+    id: raw.id,
+    name: raw.nick ?? raw.global_name ?? raw.username,
+    username: raw.username,
+    bot: raw.bot ?? false,
   };
 }
 
@@ -160,6 +162,6 @@ function readChannel(raw) {
 }
 
 /** The interaction a message answers, if any. */
-export function interactionOf(message) {
+function interactionOf(message) {
   return (message.interaction_metadata ?? message.interaction)?.id ?? null;
 }

@@ -7,10 +7,13 @@ import { byId, h, icon, iconButton } from "./dom.js";
 const NUMBERS = [
   ["rest_429", "Refuse the next requests with 429", 0, 100],
   ["rest_5xx", "Fail the next requests with 5xx", 0, 100],
+  ["lose_answers", "Do the next requests, but answer 502", 0, 100],
   ["slow_ms", "Delay every answer, in ms", 0, 60000],
 ];
 const DEEDS = [
   ["drop_gateway", "Drop the gateway"],
+  ["reconnect", "Ask to reconnect"],
+  ["invalidate_session", "Invalidate the session"],
   ["expire_tokens", "Expire all interaction tokens"],
 ];
 const REFRESH = 3000;
@@ -86,8 +89,7 @@ export function createOperator() {
 
   async function readLog() {
     try {
-      const answer = await fetchLog();
-      const sentences = answer.violations ?? answer;
+      const sentences = await fetchLog();
       log.replaceChildren(...sentences.map((sentence) => h("li", { text: sentence })));
       if (sentences.length === 0) log.replaceChildren(h("li", { class: "none", text: "None so far." }));
     } catch (error) {

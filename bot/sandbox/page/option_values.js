@@ -13,7 +13,7 @@ export function readValue(option, raw, people, known = []) {
   const choice = findChoice([...option.choices, ...known], typed);
   if (choice) return { value: choice.value };
   if (option.choices.length > 0)
-    return { problem: `choose one of ${listed(option.choices.map((c) => c.label))}.` };
+    return { problem: `must be one of ${listed(option.choices.map((c) => c.label))}.` };
   return READERS[option.type]?.(option, typed, people) ?? { problem: "cannot be given in this sandbox." };
 }
 

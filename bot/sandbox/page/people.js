@@ -25,7 +25,6 @@ export function createPeople(model, act) {
   }
 
   function choice(member, index) {
-    const about = [member.name, ...member.roles, member.locale].join(" · ");
     const radio = h("input", {
       type: "radio",
       name: "member",
@@ -36,7 +35,7 @@ export function createPeople(model, act) {
     radio.checked = member.id === model.me.id;
     return h(
       "label",
-      { class: "person", title: `${about} (Alt+${index + 1})` },
+      { class: "person", title: `${member.name} (Alt+${index + 1})` },
       radio,
       avatar(member.id, member.name),
       h("span", { class: "person-name", text: member.name }),

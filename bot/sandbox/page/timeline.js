@@ -4,16 +4,20 @@
 import { byId, h } from "./dom.js";
 import { renderMessage, renderWaiting, spoken } from "./message.js";
 
+const TYPING_FOR = 8000; // milliseconds that a typing notice lasts without another
 const NEAR = 48; // pixels from the bottom that still count as being there
 
-/** `actions`: {press(message, custom_id, values, element), dismiss(message), forget(interaction)}. */
+/** `actions`: {press(message, custom_id, values, element), remove(message), forget(interaction)}. */
 export function createTimeline(model, actions) {
   const scroller = byId("timeline");
   const list = byId("messages");
   const jump = byId("jump");
   const live = byId("live");
   const items = new Map(); // list items by message id
+  const typing = byId("typing");
+  let typingTimer = null;
   let stuck = true;
+  let lastTop = 0;
 
   const context = {
     names: model.names,
@@ -21,7 +25,10 @@ export function createTimeline(model, actions) {
       return model.people;
     },
     press: actions.press,
-    dismiss: actions.dismiss,
+    get moderates() {
+      return model.me.moderator;
+    },
+    remove: actions.remove,
   };
 
   function toBottom() {
@@ -30,11 +37,14 @@ export function createTimeline(model, actions) {
     scroller.scrollTop = scroller.scrollHeight;
   }
 
+  // Only moving upwards leaves the bottom: when messages grow, the view is short of it for a moment.
   scroller.addEventListener(
     "scroll",
     () => {
-      stuck = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
-      if (stuck) jump.hidden = true;
+      const near = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
+      if (near) jump.hidden = true;
+      stuck = near || (stuck && scroller.scrollTop >= lastTop);
+      lastTop = scroller.scrollTop;
     },
     { passive: true },
   );
@@ -79,10 +89,12 @@ export function createTimeline(model, actions) {
   }
 
   model.on("channel", ({ moved }) => {
+    stopTyping();
     showAll();
     if (moved || stuck) toBottom();
   });
   model.on("message", ({ message, fresh }) => {
+    if (fresh) stopTyping();
     const before = items.get(message.id)?.querySelectorAll("img").length ?? 0;
     put(message);
     const pictures = items.get(message.id).querySelectorAll("img").length;
@@ -95,6 +107,11 @@ export function createTimeline(model, actions) {
   });
   model.on("waiting", showWaiting);
 
+  function stopTyping() {
+    clearTimeout(typingTimer);
+    typing.hidden = true;
+  }
+
   return {
     toBottom,
     /** Say under a message that pressing something on it failed; gone with the message's next change. */
@@ -102,6 +119,13 @@ export function createTimeline(model, actions) {
       const body = items.get(messageId)?.querySelector(".body");
       body?.querySelector(".note.bad")?.remove();
       body?.append(h("p", { class: "note bad", role: "alert", text: sentence }));
+    },
+    showTyping(channelId, userId) {
+      if (channelId !== model.channelId) return;
+      stopTyping();
+      typing.textContent = `${model.names.user(userId)} is typing …`;
+      typing.hidden = false;
+      typingTimer = setTimeout(stopTyping, TYPING_FOR);
     },
     /** No part of this message is being waited for any more. */
     release(messageId) {

@@ -24,6 +24,7 @@ export function createWelcome(model, tryOut) {
         { class: "dim" },
         "You act as ",
         h("b", { text: me.name }),
+        me.moderator ? ", a moderator" : null,
         ". ",
         model.commands.length > 0
           ? "Type / to see what the bot can do."

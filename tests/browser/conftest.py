@@ -1,0 +1,113 @@
+"""Chromium, a sandbox and a small bot behind it, for the tests of the page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize, async_playwright
+from small_bot import SmallBot
+
+from bot.front.address import use_address
+from bot.sandbox.server import Sandbox
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DESKTOP = (1280, 860)
+PHONE = (360, 740)
+
+OpenPage = Callable[..., Awaitable[Page]]
+
+
+@dataclass
+class Clock:
+    """The time, which a test can move on."""
+
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def sandbox(clock: Clock) -> AsyncIterator[Sandbox]:
+    async with Sandbox(clock=clock) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def bot(sandbox: Sandbox) -> AsyncIterator[SmallBot]:
+    """A real discord.py client, logged in and ready."""
+    use_address(sandbox.api_url, sandbox.gateway_url)
+    client = SmallBot()
+    async with client:
+        running = asyncio.create_task(client.start("token"))
+        await asyncio.wait_for(client.wait_until_ready(), 10)
+        yield client
+        await client.close()
+        await running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def open_page(chromium: Browser, sandbox: Sandbox) -> AsyncIterator[OpenPage]:
+    """Open the page as a member in a channel; a fault on any page, or a request elsewhere, fails the test."""
+    faults: list[str] = []
+    contexts = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        # Chromium notes by itself what the page copes with: a refused command (400), a lost line.
+        expected = ("Failed to load resource", "ERR_CONNECTION_REFUSED")
+        if message.type in {"error", "warning"} and not any(words in message.text for words in expected):
+            faults.append(message.text)
+
+    def on_request(request: Request) -> None:
+        if not request.url.startswith((sandbox.address, "data:")):
+            faults.append(f"a request to {request.url}")
+
+    async def open_as(
+        member: str = "mina", channel: str = "art", size: tuple[int, int] = DESKTOP, **options: Any
+    ) -> Page:
+        viewport = ViewportSize(width=size[0], height=size[1])
+        context = await chromium.new_context(viewport=viewport, locale="en-GB", **options)
+        contexts.append(context)
+        page = await context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", on_console)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", on_request)
+        await page.goto(f"{sandbox.address}/#{member}/{channel}")
+        await page.get_by_role("heading", name=f"Welcome to #{channel}").wait_for()
+        return page
+
+    yield open_as
+    for context in contexts:
+        await context.close()
+    assert faults == []

@@ -1,0 +1,153 @@
+"""A small discord.py bot that shows the page everything a message can hold, without an engine behind it."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import discord
+from discord import app_commands
+from PIL import Image
+
+KOREAN = {"Paint a picture": "그림을 그립니다", "What the picture shows": "그림에 담을 내용"}
+SIZES = ("128x128", "192x128", "128x192")
+
+
+def picture(colour: str, name: str) -> discord.File:
+    """A plain 128 × 128 picture."""
+    file = io.BytesIO()
+    Image.new("RGB", (128, 128), colour).save(file, "PNG")
+    file.seek(0)
+    return discord.File(file, name)
+
+
+class Painted(discord.ui.LayoutView):
+    """What `/imagine` answers: text, pictures and two buttons."""
+
+    def __init__(self, bot: SmallBot, prompt: str, variants: int) -> None:
+        super().__init__(timeout=None)
+        self.bot = bot
+        text = discord.ui.TextDisplay[Painted](f"**{discord.utils.escape_markdown(prompt)}**\n-# seed 7")
+        gallery = discord.ui.MediaGallery[Painted](
+            *(
+                discord.MediaGalleryItem(f"attachment://{index}.png", description=prompt)
+                for index in range(variants)
+            )
+        )
+        row = discord.ui.ActionRow[Painted](
+            Pressed(bot, "Again", discord.ButtonStyle.primary),
+            Pressed(bot, "Delete", discord.ButtonStyle.danger),
+            Pressed(bot, "Dead", discord.ButtonStyle.secondary),
+        )
+        self.add_item(discord.ui.Container(text, gallery, row, accent_color=discord.Color(0x2F7D5B)))
+
+
+class Pressed(discord.ui.Button[Painted]):
+    """A button that does what its label says; "Dead" never answers."""
+
+    def __init__(self, bot: SmallBot, label: str, style: discord.ButtonStyle) -> None:
+        super().__init__(label=label, style=style, custom_id=label.lower())
+        self.bot = bot
+
+    async def callback(self, interaction: discord.Interaction) -> None:
+        self.bot.heard.append((interaction.user.name, f"pressed {self.label}"))
+        if self.label == "Again":
+            await paint(self.bot, interaction, "again", 1, private=False)
+        elif self.label == "Delete":
+            await interaction.response.defer()
+            await interaction.delete_original_response()
+
+
+class Form(discord.ui.Modal, title="Settings"):
+    """A form with one labelled input."""
+
+    motto: discord.ui.TextInput[Form] = discord.ui.TextInput(label="Motto", max_length=40)
+
+    async def on_submit(self, interaction: discord.Interaction) -> None:
+        await interaction.response.send_message(f"Your motto: {self.motto.value}", ephemeral=True)
+
+
+class Korean(app_commands.Translator):
+    """Descriptions in Korean, so that the page has something to choose from."""
+
+    async def translate(
+        self,
+        string: app_commands.locale_str,
+        locale: discord.Locale,
+        context: app_commands.TranslationContextTypes,
+    ) -> str | None:
+        return KOREAN.get(string.message) if locale is discord.Locale.korean else None
+
+
+async def paint(
+    bot: SmallBot, interaction: discord.Interaction, prompt: str, variants: int, *, private: bool
+) -> None:
+    """Defer, then edit the answer into pictures, as the real bot does."""
+    await interaction.response.defer(ephemeral=private, thinking=True)
+    colours = ("red", "green", "blue", "yellow")
+    files = [picture(colours[index % 4], f"{index}.png") for index in range(variants)]
+    await interaction.edit_original_response(view=Painted(bot, prompt, variants), attachments=files)
+
+
+class SmallBot(discord.Client):
+    """`heard` notes who asked for what."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            intents=discord.Intents(guilds=True), allowed_mentions=discord.AllowedMentions.none()
+        )
+        self.tree = app_commands.CommandTree(self)
+        self.heard: list[tuple[str, Any]] = []
+        add_imagine(self)
+        add_others(self)
+
+    async def setup_hook(self) -> None:
+        await self.tree.set_translator(Korean())
+        await self.tree.sync()
+
+
+def add_imagine(bot: SmallBot) -> None:
+    """`/imagine`, with an option of every kind."""
+
+    @bot.tree.command(description="Paint a picture")
+    @app_commands.describe(
+        prompt="What the picture shows",
+        variants="How many pictures",
+        size="Width and height",
+        sampler="The sampling method",
+        guidance="How closely to follow the prompt",
+        private="Only you see the answer",
+    )
+    @app_commands.choices(sampler=[app_commands.Choice(name=name, value=name) for name in ("ddim", "pndm")])
+    async def imagine(  # noqa: PLR0917 - discord.py reads the options off the signature
+        interaction: discord.Interaction,
+        prompt: app_commands.Range[str, 1, 200],
+        variants: app_commands.Range[int, 1, 9] = 1,
+        size: str = SIZES[0],
+        sampler: str = "ddim",
+        guidance: app_commands.Range[float, 0, 30] = 4.0,
+        private: bool = False,
+    ) -> None:
+        asked = {"prompt": prompt, "variants": variants, "size": size, "sampler": sampler}
+        bot.heard.append((interaction.user.name, asked | {"guidance": guidance, "private": private}))
+        await paint(bot, interaction, prompt, variants, private=private)
+
+    @imagine.autocomplete("size")
+    async def sizes(_: discord.Interaction, current: str) -> list[app_commands.Choice[str]]:
+        return [app_commands.Choice(name=f"{size} pixels", value=size) for size in SIZES if current in size]
+
+
+def add_others(bot: SmallBot) -> None:
+    """Commands for single traits of the page."""
+
+    @bot.tree.command(description="Say something, as it is")
+    async def say(interaction: discord.Interaction, text: str) -> None:
+        await interaction.response.send_message(text)
+
+    @bot.tree.command(description="Never answer")
+    async def ignore(interaction: discord.Interaction) -> None:
+        bot.heard.append((interaction.user.name, "ignore"))
+
+    @bot.tree.command(description="Fill in a form")
+    async def form(interaction: discord.Interaction) -> None:
+        await interaction.response.send_modal(Form())

@@ -1,0 +1,201 @@
+"""The page's pure modules, run in Chromium: what a command line says, and what Markdown means."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page
+
+from bot.sandbox.server import Sandbox
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+IMAGINE = {
+    "name": "imagine",
+    "description": "Paint a picture",
+    "name_localizations": {"ko": "그리기"},
+    "options": [
+        {"type": 4, "name": "variants", "description": "How many", "min_value": 1, "max_value": 9},
+        {
+            "type": 3,
+            "name": "prompt",
+            "description": "What to show",
+            "required": True,
+            "max_length": 40,
+            "name_localizations": {"ko": "내용"},
+        },
+        {"type": 10, "name": "guidance", "description": "How closely", "min_value": 0, "max_value": 30},
+        {"type": 5, "name": "private", "description": "Only for you"},
+        {
+            "type": 3,
+            "name": "sampler",
+            "description": "Method",
+            "choices": [{"name": "DDIM", "value": "ddim"}],
+        },
+        {"type": 6, "name": "for", "description": "For whom"},
+    ],
+}
+QUEUE = {"name": "queue", "description": "What waits"}
+SETTINGS = {
+    "name": "settings",
+    "description": "Settings",
+    "options": [
+        {
+            "type": 1,
+            "name": "set",
+            "description": "Change one",
+            "options": [{"type": 4, "name": "steps", "description": "Steps", "required": True}],
+        }
+    ],
+}
+READ = """async ([text, raw, locale]) => {
+    const { readCommands } = await import("./commands.js");
+    const { parseLine, check } = await import("./command_line.js");
+    const line = parseLine(text, readCommands(raw, locale));
+    if (line.kind !== "command") return { kind: line.kind };
+    const people = { members: [{ id: "7", name: "Ravi" }], channels: [] };
+    const { values, problems } = check(line, people);
+    return { command: line.command.name, values, problems: problems.map((one) => one.sentence) };
+}"""
+PARSE = """async (text) => (await import("./markdown.js")).parse(text)"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def page(chromium: Browser) -> AsyncIterator[Page]:
+    async with Sandbox() as sandbox:
+        opened = await chromium.new_page()
+        await opened.goto(sandbox.address)
+        yield opened
+        await opened.close()
+
+
+async def read(page: Page, text: str, locale: str = "en-US") -> Any:
+    return await page.evaluate(READ, [text, [IMAGINE, QUEUE, SETTINGS], locale])
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("/imagine a red heart", {"prompt": "a red heart"}),
+        ("/imagine  a red heart variants: 4", {"prompt": "a red heart", "variants": 4}),
+        ("/imagine prompt: a heart variants:4", {"prompt": "a heart", "variants": 4}),
+        ("/imagine variants: 4 prompt: a heart", {"prompt": "a heart", "variants": 4}),
+        ("/Imagine PROMPT: a heart", {"prompt": "a heart"}),
+        ("/imagine a sign that says: hello", {"prompt": "a sign that says: hello"}),
+        ("/imagine a ratio of 16:9", {"prompt": "a ratio of 16:9"}),
+        ('/imagine "a list: variants: 4" private: yes', {"prompt": "a list: variants: 4", "private": True}),
+        ('/imagine "hello" and "bye"', {"prompt": '"hello" and "bye"'}),
+        ("/imagine two\nlines guidance: 7.5", {"prompt": "two\nlines", "guidance": 7.5}),
+        ("/imagine a heart sampler: DDIM", {"prompt": "a heart", "sampler": "ddim"}),
+        ("/imagine a heart for: @ravi", {"prompt": "a heart", "for": "7"}),
+        ("/imagine 빨간 하트 private: false", {"prompt": "빨간 하트", "private": False}),
+    ],
+)
+async def test_a_command_line_gives_its_options(page: Page, text: str, values: dict[str, Any]) -> None:
+    assert await read(page, text) == {"command": "imagine", "values": values, "problems": []}
+
+
+async def test_names_in_the_members_language_are_understood_beside_the_english(page: Page) -> None:
+    korean = await read(page, "/그리기 내용: 달 variants: 2", "ko")
+    english = await read(page, "/imagine prompt: 달 variants: 2", "ko")
+    assert korean == english == {
+        "command": "imagine", "values": {"prompt": "달", "variants": 2}, "problems": []
+    }  # fmt: skip
+
+
+async def test_a_subcommand_is_named_with_its_whole_path(page: Page) -> None:
+    line = await read(page, "/settings set 20")
+    assert line == {"command": "settings set", "values": {"steps": 20}, "problems": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("", "empty"), ("  ", "empty"), ("hello /imagine", "plain"), ("/im", "naming"), ("/imagine", "naming")],
+)
+async def test_a_text_that_is_no_whole_command_is_known_as_such(page: Page, text: str, kind: str) -> None:
+    assert await read(page, text) == {"kind": kind}
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("/imagine ", ["prompt is needed: What to show"]),
+        ("/imagine a variants: 0", ["variants must be a whole number from 1 to 9."]),
+        ("/imagine a variants: 2.5", ["variants must be a whole number from 1 to 9."]),
+        ("/imagine a guidance: NaN", ["guidance must be a number from 0 to 30."]),
+        ("/imagine a guidance: 31", ["guidance must be a number from 0 to 30."]),
+        ("/imagine a private: maybe", ["private must be true or false."]),
+        ("/imagine a sampler: magic", ["sampler must be one of DDIM."]),
+        ("/imagine a for: nobody", ["for must be a member: @Ravi."]),
+        ("/imagine " + "a" * 41, ["prompt has 41 characters: shorten it to 40."]),
+        ("/imagine a variants: 1 variants: 2", ["variants is given twice."]),
+        ("/imagine a variants:", ["variants is empty: give it a value or take it out."]),
+        ("/queue now", ["/queue takes no options."]),
+    ],
+)
+async def test_each_mistake_has_its_sentence(page: Page, text: str, problems: list[str]) -> None:
+    assert (await read(page, text))["problems"] == problems
+
+
+def words(nodes: list[dict[str, Any]]) -> list[Any]:
+    """The tree as (type, text or children) pairs, shorter to write down."""
+    return [
+        node["text"]
+        if node["type"] == "text"
+        else (node["type"], node["text"] if "text" in node else words(node.get("children", [])))
+        for node in nodes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "tree"),
+    [
+        ("**bold** *it* _it_", [("strong", ["bold"]), " ", ("em", ["it"]), " ", ("em", ["it"])]),
+        ("***both***", [("strong", [("em", ["both"])])]),
+        ("__u__ ~~s~~ ||x||", [("underline", ["u"]), " ", ("strike", ["s"]), " ", ("spoiler", ["x"])]),
+        (r"\*\*not\*\* \_this\_", ["**not** _this_"]),
+        ("snake_case_name", ["snake_case_name"]),
+        ("2 * 3 * 4", ["2 * 3 * 4"]),
+        ("**open", ["**open"]),
+        ("`**code**`", [("code", "**code**")]),
+        ("``a ` b``", [("code", "a ` b")]),
+        ("[a](https://b.example/c)", [("link", ["a"])]),
+        ("[a](javascript:b)", ["[a](javascript:b)"]),
+        ("https://b.example/c_d_e.", [("link", ["https://b.example/c_d_e"]), "."]),
+        ("<b>x</b> &amp;", ["<b>x</b> &amp;"]),
+    ],
+)
+async def test_inline_markdown_means_what_discord_means_by_it(
+    page: Page, source: str, tree: list[Any]
+) -> None:
+    assert words(await page.evaluate(PARSE, source)) == [("paragraph", [("line", tree)])]
+
+
+async def test_blocks_are_headings_subtext_quotes_lists_and_code(page: Page) -> None:
+    source = "# Title\n-# small\n> said\n- one\n- two\n```py\na **b**\n```\nend #1"
+    tree = words(await page.evaluate(PARSE, source))
+    assert tree == [
+        ("heading", ["Title"]),
+        ("subtext", ["small"]),
+        ("quote", [("line", ["said"])]),
+        ("list", [("item", ["one"]), ("item", ["two"])]),
+        ("codeblock", "a **b**"),
+        ("paragraph", [("line", ["end #1"])]),
+    ]
+
+
+@pytest.mark.parametrize("mark", ["*", "_", "**", "||", "[", "`", "<", "\\", "*_"])
+async def test_long_runs_of_marks_are_read_in_a_moment(page: Page, mark: str) -> None:
+    milliseconds = await page.evaluate(
+        """async (text) => {
+            const { parse } = await import("./markdown.js");
+            const start = performance.now();
+            parse(text);
+            return performance.now() - start;
+        }""",
+        (mark + "a ") * 1300 + mark * 1300,
+    )
+    assert milliseconds < 2000
