@@ -17,6 +17,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from benchmarks.conditions import print_conditions
 from bot.jobs import Origin, Recipe
 from bot.store import Store
 from sdjax_engine.request import Sampler
@@ -107,11 +108,9 @@ def main() -> None:
     parent = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     with tempfile.TemporaryDirectory(dir=parent, prefix="store-benchmark-") as made:
         folder = Path(made).absolute()
-        load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-        print(
-            f"{platform.machine()}, {os.cpu_count()} cores, load {load}, Python {platform.python_version()}"
-        )
-        print(f"SQLite {sqlite3.sqlite_version}, WAL; jobs of 4 images by {USERS} users in turn")
+        print_conditions("sqlalchemy", "aiosqlite")
+        print(f"load {os.getloadavg()[0]:.1f}; SQLite {sqlite3.sqlite_version}, WAL, synchronous=FULL")
+        print(f"jobs of 4 images by {USERS} users in turn; {CLAIMS} claims each")
         for synchronous in ("FULL", "NORMAL"):
             print(f"one commit, synchronous={synchronous}: {commit_milliseconds(folder, synchronous):.2f} ms")
         asyncio.run(measure(folder))

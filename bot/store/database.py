@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -15,6 +16,11 @@ from bot.store.failures import TRANSLATED, unavailable
 from bot.store.migrate import upgrade
 from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
 
+# What is read belongs to one moment; SQLite's readers have that anyhow.
+_READ_ONLY: dict[str, dict[str, Any]] = {
+    "sqlite": {"read_only": True},
+    "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
+}
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
 
@@ -23,7 +29,7 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, place: str) -> None:
         self._engine = engine
-        self._reader = engine.execution_options(read_only=True)
+        self._reader = engine.execution_options(**_READ_ONLY[engine.dialect.name])
         self._place = place
         # SQLite has one writer at a time and polls for its lock; a queue in the process is fairer, quicker.
         self._turn = asyncio.Lock() if engine.dialect.name == "sqlite" else None
@@ -42,7 +48,7 @@ class Database:
             engine = create_sqlite_engine(parsed)
         else:
             place = parsed.render_as_string(hide_password=True)
-            engine = create_async_engine(parsed, pool_pre_ping=True)
+            engine = _create_postgresql_engine(parsed)
         database = cls(engine, place)
         try:
             async with database.write() as connection:
@@ -80,7 +86,8 @@ def _parse(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:
-        raise ConfigurationError(f"“{url}” is not the URL of a database.") from None
+        # The text is not repeated: it may hold a password.
+        raise ConfigurationError("The queue's database is no URL, such as sqlite:///var/queue.") from None
     backend = parsed.get_backend_name()
     if backend not in _DRIVERS:
         raise ConfigurationError(f"The queue's database is sqlite or postgresql, not {backend}.")
@@ -89,6 +96,15 @@ def _parse(url: str) -> sa.URL:
             "The queue's database needs a file: in memory it would forget accepted jobs."
         )
     return parsed.set(drivername=_DRIVERS[backend])
+
+
+def _create_postgresql_engine(url: sa.URL) -> AsyncEngine:
+    try:
+        return create_async_engine(url, pool_pre_ping=True)
+    except ModuleNotFoundError:
+        raise ConfigurationError(
+            "A queue on postgresql needs its driver: pip install 'sdjax-bot[postgres]'."
+        ) from None
 
 
 @contextmanager

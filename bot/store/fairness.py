@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate, repeat
+from math import fsum
 
 
 def share(cost: float, weight: float) -> float:
@@ -33,6 +34,6 @@ def advance(virtual_time: float, claimed: Iterable[float]) -> float:
     return max((virtual_time, *claimed))
 
 
-def refund(last_tag: float, shares: Iterable[float]) -> float:
-    """A user's last tag once images that were never painted are taken out of it."""
-    return max(0.0, last_tag - sum(shares))
+def refund(shares: Iterable[float]) -> float:
+    """What a user's last tag goes back by for images that were asked for and never painted."""
+    return fsum(shares)

@@ -139,9 +139,7 @@ class LeaseVerbs(Verbs):
                     worker_deaths=deaths,
                 )
             )
-            await connection.execute(
-                move(State.WAITING, lost & (images.c.state == State.RUNNING), worker_deaths=deaths, step=0)
-            )
+            await connection.execute(move(State.WAITING, lost, worker_deaths=deaths, step=0))
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
@@ -192,8 +190,8 @@ async def _lease(
 ) -> dict[int, int]:
     token = images.c.fencing_token + 1
     lease = {"worker": worker, "lease_expires_at": expires_at, "fencing_token": token, "step": 0}
-    waiting = images.c.id.in_(image_ids) & (images.c.state == State.WAITING)
-    statement = move(State.RUNNING, waiting, **lease).returning(images.c.id, images.c.fencing_token)
+    leased = move(State.RUNNING, images.c.id.in_(image_ids), **lease)
+    statement = leased.returning(images.c.id, images.c.fencing_token)
     return {row.id: row.fencing_token for row in await connection.execute(statement)}
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.errors import UnknownJob
 from bot.jobs import Position, State
 from bot.store import estimate
 from bot.store.estimate import Task
-from bot.store.rows import load_job
 from bot.store.tables import images, run_times, workers
 from bot.store.verbs import Verbs
 
@@ -24,18 +24,15 @@ class PositionVerbs(Verbs):
 
     async def position(self, job_id: str) -> Position:
         """How this job stands; place 0 once nothing of it waits. Raises UnknownJob."""
-        first = (
-            sa.select(images.c.tag, images.c.id)
-            .where(images.c.job_id == job_id, images.c.state == State.WAITING)
-            .order_by(images.c.tag, images.c.id)
-            .limit(1)
-        )
+        mine = sa.select(images.c.tag, images.c.id, images.c.state).where(images.c.job_id == job_id)
         async with self._database.read() as connection:
-            await load_job(connection, job_id)
-            head = (await connection.execute(first)).first()
-            if head is None:
+            rows = (await connection.execute(mine)).all()
+            if not rows:
+                raise UnknownJob(job=job_id)
+            waiting = [(row.tag, row.id) for row in rows if row.state is State.WAITING]
+            if not waiting:
                 return _NOT_WAITING
-            found = await self._positions(connection, up_to=sa.tuple_(head.tag, head.id) >= _ORDER)
+            found = await self._positions(connection, up_to=sa.tuple_(*min(waiting)) >= _ORDER)
         return found[job_id]
 
     async def positions(self) -> dict[str, Position]:

@@ -128,11 +128,10 @@ async def _add_images(
         insert(connection, last_tags).values(user_id=user_id, tag=0.0).on_conflict_do_nothing()
     )
     mine = last_tags.c.user_id == user_id
-    last_tag = await connection.scalar(sa.select(last_tags.c.tag).where(mine).with_for_update())
-    virtual_time = await connection.scalar(sa.select(virtual_clock.c.time))
-    tags = fairness.tag_images(
-        virtual_time=virtual_time or 0.0, last_tag=last_tag or 0.0, share=share, count=recipe.variants
-    )
+    virtual_time = sa.select(virtual_clock.c.time).scalar_subquery().label("time")
+    times = sa.select(last_tags.c.tag, virtual_time).where(mine).with_for_update(of=last_tags)
+    now = (await connection.execute(times)).one()
+    tags = fairness.tag_images(virtual_time=now.time, last_tag=now.tag, share=share, count=recipe.variants)
     values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.num_inference_steps, "share": share}
     values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
     rows = [
@@ -144,12 +143,14 @@ async def _add_images(
 
 
 async def _refuse_over(connection: AsyncConnection, caps: Caps, user_id: int) -> None:
-    waiting = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.state == State.WAITING)
-    if caps.waiting_per_user is not None:
-        mine = await connection.scalar(waiting.where(jobs.c.user_id == user_id)) or 0
-        if mine >= caps.waiting_per_user:
-            raise UserMistake("queue_full_user", limit=caps.waiting_per_user)
-    if caps.waiting is not None and (await connection.scalar(waiting) or 0) >= caps.waiting:
+    if caps == NO_CAPS:
+        return
+    mine = sa.case((jobs.c.user_id == user_id, 1))  # count leaves out what is null
+    counted = sa.select(sa.func.count(mine).label("mine"), sa.func.count().label("all"))
+    waiting = (await connection.execute(counted.where(jobs.c.state == State.WAITING))).one()
+    if caps.waiting_per_user is not None and waiting.mine >= caps.waiting_per_user:
+        raise UserMistake("queue_full_user", limit=caps.waiting_per_user)
+    if caps.waiting is not None and waiting.all >= caps.waiting:
         raise UserMistake("queue_full", limit=caps.waiting)
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NotYours, UnknownJob
 from bot.jobs import ALLOWED, State, state_of_job
+from bot.store import fairness
 from bot.store.database import insert
 from bot.store.tables import deliveries, images, jobs, last_tags
 
@@ -18,8 +19,9 @@ RESULT = "result"  # the kind of delivery that brings a job's pictures
 
 def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Update:
     """The statement that brings the images of `condition` to `to`, where that is allowed at all."""
-    before = [state for state, following in ALLOWED.items() if to in following]
-    return sa.update(images).where(condition, images.c.state.in_(before)).values(state=to, **values)
+    # Said as what it must not be: then no database looks for the few images among all that wait.
+    never = [state for state, following in ALLOWED.items() if to not in following]
+    return sa.update(images).where(condition, images.c.state.not_in(never)).values(state=to, **values)
 
 
 async def lock_job(connection: AsyncConnection, job_id: str) -> None:
@@ -67,15 +69,17 @@ async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float)
 
     Returns whether the job became final now.
     """
-    waiting = images.c.job_id == job_id, images.c.state == State.WAITING
-    unused = await connection.scalar(sa.select(sa.func.sum(images.c.share)).where(*waiting))
-    await connection.execute(move(State.CANCELLED, images.c.job_id == job_id))
+    mine = images.c.job_id == job_id
+    rows = await connection.execute(
+        sa.select(images.c.state, images.c.share).where(mine).order_by(images.c.id).with_for_update()
+    )
+    unused = [row.share for row in rows if row.state is State.WAITING]
+    await connection.execute(move(State.CANCELLED, mine))
     if unused:
         user_id = sa.select(jobs.c.user_id).where(jobs.c.id == job_id).scalar_subquery()
-        left = last_tags.c.tag - unused
         await connection.execute(
             sa.update(last_tags)
             .where(last_tags.c.user_id == user_id)
-            .values(tag=sa.case((left > 0, left), else_=0.0))
+            .values(tag=last_tags.c.tag - fairness.refund(unused))
         )
     return await settle(connection, job_id, now=now)
