@@ -21,6 +21,7 @@ MAX_PAGE = 4000  # characters of all text parts of a message together
 MAX_SENTENCE = 1000
 UNKNOWN_INTERACTION = 10062
 ALREADY_ACKNOWLEDGED = 40060
+PRIVATE = "private"  # what an interaction's extras remember of its acknowledgement
 
 
 def page(text: str) -> discord.ui.LayoutView:
@@ -33,6 +34,12 @@ def page(text: str) -> discord.ui.LayoutView:
     return view
 
 
+async def acknowledge(interaction: Interaction, *, private: bool) -> None:
+    """Promise an answer; who will see it is settled by this."""
+    await interaction.response.defer(ephemeral=private, thinking=True)
+    interaction.extras[PRIVATE] = private
+
+
 async def refuse(interaction: Interaction, sentence: str) -> None:
     """Tell `sentence` to the person alone, whatever was answered before."""
     response = interaction.response
@@ -40,6 +47,9 @@ async def refuse(interaction: Interaction, sentence: str) -> None:
         await response.send_message(sentence, ephemeral=True)
         return
     if response.type is discord.InteractionResponseType.deferred_channel_message:
+        if interaction.extras.get(PRIVATE):
+            await interaction.edit_original_response(content=sentence)
+            return
         # A deferred answer that everybody sees cannot become a private one, so it goes.
         await interaction.delete_original_response()
     await interaction.followup.send(sentence, ephemeral=True)

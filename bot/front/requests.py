@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from discord import app_commands
 
+from bot.front.answers import acknowledge
 from bot.front.parts import Interaction, parts_of
 from bot.jobs import Job, Origin, Recipe
 from bot.log import about
@@ -13,7 +14,7 @@ TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 
 async def request(interaction: Interaction, recipe: Recipe, *, private: bool) -> Job:
     """Acknowledge, queue the recipe, show its place: in this order, so that Discord never waits for us."""
-    await interaction.response.defer(ephemeral=private, thinking=True)
+    await acknowledge(interaction, private=private)
     parts = parts_of(interaction)
     job = await parts.store.enqueue(recipe, origin_of(interaction, private=private), caps=parts.caps)
     with about(job.id):

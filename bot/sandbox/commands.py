@@ -146,10 +146,16 @@ class Commands:
 
 
 def _out_of_place(scope: str, commands: list[Json]) -> list[str]:
-    """Where and how a command is offered can only be said of one that is registered everywhere."""
-    fields = ("contexts", "integration_types", "dm_permission") if scope != GLOBAL else ()
+    """Where and how a command is offered can only be said of one that is registered everywhere.
+
+    discord.py sends null for both, and `dm_permission` too, with every command: Discord ignores that.
+    """
+    fields = ("contexts", "integration_types") if scope != GLOBAL else ()
     return [
-        f"{name} in a command of one server" for command in commands for name in fields if name in command
+        f"{name} in a command of one server"
+        for command in commands
+        for name in fields
+        if command.get(name) is not None
     ]
 
 

@@ -58,12 +58,14 @@ class Interaction:
 class Interactions:
     """All interactions; `excuse` tells whether a failure now would be the sandbox's own doing."""
 
-    def __init__(self, world: World, log: Log, excuse: Callable[[float], bool]) -> None:
+    def __init__(self, world: World, log: Log, excuse: Callable[[float], bool], limits: rules.Limits) -> None:
         self._world = world
         self._log = log
         self._excuse = excuse
+        self._limits = limits
         self._by_id: dict[int, Interaction] = {}
         self._by_token: dict[str, Interaction] = {}
+        self._unsettled: dict[int, Interaction] = {}
 
     def begin(
         self,
@@ -93,6 +95,7 @@ class Interactions:
         if kind == "autocomplete":
             interaction.choices = asyncio.get_running_loop().create_future()
         self._by_id[interaction.id] = self._by_token[interaction.token] = interaction
+        self._unsettled[interaction.id] = interaction
         self._world.emit(Event(type="INTERACTION_CREATE", data=self.payload(interaction)))
         return interaction
 
@@ -120,7 +123,7 @@ class Interactions:
             "entitlements": [],
             "authorizing_integration_owners": interaction.metadata["authorizing_integration_owners"],
             "context": 1 if direct else 0,
-            "attachment_size_limit": rules.MAX_FILE_BYTES,
+            "attachment_size_limit": self._limits.stated,
         }
         if interaction.message is not None:
             payload["message"] = message_object(world, interaction.message)
@@ -209,15 +212,18 @@ class Interactions:
 
     def excuse_all(self) -> None:
         """The sandbox misbehaves: what is open now may fail without blame."""
-        for interaction in self._by_id.values():
+        for interaction in self._unsettled.values():
             if interaction.acknowledged is None:
                 interaction.excused = True
 
     def check_deadlines(self) -> None:
         """Fail what was not acknowledged in time, and note answers that were promised and never came."""
-        for interaction in [*self._by_id.values()]:
+        for interaction in [*self._unsettled.values()]:
             self._check_deadline(interaction)
             self._check_promise(interaction)
+            answered = interaction.acknowledged is not None and not self._is_promised(interaction)
+            if interaction.failed or answered:
+                del self._unsettled[interaction.id]
 
     def _check_deadline(self, interaction: Interaction) -> None:
         late = self._world.clock() >= interaction.created_at + rules.ACKNOWLEDGE_SECONDS
@@ -227,10 +233,13 @@ class Interactions:
 
     def _check_promise(self, interaction: Interaction) -> None:
         over = self._world.clock() >= interaction.created_at + rules.TOKEN_SECONDS
-        waiting = self._world.messages.get(interaction.original.id) if interaction.original else None
-        promised = waiting is not None and waiting.flags & Flag.LOADING
-        if over and promised and not interaction.failed:
+        if over and self._is_promised(interaction) and not interaction.failed:
             self._fail(interaction, "deferred and never answered within 15 min")
+
+    def _is_promised(self, interaction: Interaction) -> bool:
+        """Whether the member still reads that the bot is thinking."""
+        waiting = self._world.messages.get(interaction.original.id) if interaction.original else None
+        return waiting is not None and bool(waiting.flags & Flag.LOADING)
 
     def _fail(self, interaction: Interaction, reason: str) -> None:
         interaction.failed = True

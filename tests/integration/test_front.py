@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from discord.gateway import DiscordWebSocket
-from discord.http import Route
 from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
@@ -55,17 +53,8 @@ class Broken(Store):
 
 
 @pytest.fixture(autouse=True)
-def discords_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put back what `use_address` changes for the whole process."""
-    monkeypatch.setattr(Route, "BASE", Route.BASE)
-    monkeypatch.setattr(DiscordWebSocket, "DEFAULT_GATEWAY", DiscordWebSocket.DEFAULT_GATEWAY)
-
-
-@pytest.fixture
-async def sandbox() -> AsyncIterator[Sandbox]:
-    async with Sandbox() as sandbox:
-        yield sandbox
-        assert sandbox.violations == []
+def _discord_is_elsewhere(discord_address: Callable[[str, str], None]) -> None:
+    """Put the real address back after each test."""
 
 
 @pytest.fixture
@@ -373,8 +362,8 @@ async def test_buttons_work_after_a_restart(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     async with serving(sandbox, store, artifacts, Config()) as served:
-        waiting = await queued(ravi, "a tree")
         _, message = await finished(served, ravi, "a boat")
+        waiting = await queued(ravi, "a tree")
     async with serving(sandbox, store, artifacts, Config()):
         await ravi.message_of(await ravi.press(message, "Again"))
         assert (await job_of(store, "a boat")).state is State.WAITING

@@ -9,6 +9,7 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.render import shown
 from bot.errors import StoreUnavailable, UserMistake
+from bot.front.answers import acknowledge
 from bot.front.commands.describing import Command, Option, make_command
 from bot.front.commands.queue import standing
 from bot.front.options import MAX_CHOICES, echo
@@ -40,7 +41,7 @@ def cancel_command() -> Command:
 
 async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
     """Cancel the chosen request, all of the person's own, or the only one they have."""
-    await interaction.response.defer(ephemeral=True)
+    await acknowledge(interaction, private=True)
     store = parts_of(interaction).store
     if job is None or job == ALL:
         chosen = await store.active_jobs(user_id=interaction.user.id)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from discord.app_commands import locale_str
 
 from bot.delivery.render import shown
-from bot.front.answers import page
+from bot.front.answers import acknowledge, page
 from bot.front.commands.describing import Command, make_command
 from bot.front.parts import Interaction, parts_of
 from bot.jobs import Job, Position, State
@@ -29,7 +29,7 @@ def queue_command() -> Command:
 
 async def show_queue(interaction: Interaction) -> None:
     """The queue of this server, or in a direct message the person's own; to them alone."""
-    await interaction.response.defer(ephemeral=True)
+    await acknowledge(interaction, private=True)
     parts = parts_of(interaction)
     here, me = interaction.guild_id, interaction.user.id
     mine_only = None if here else me
