@@ -21,11 +21,18 @@ WRONG_TOKEN = "wrong-token"  # noqa: S105 - the one token that the sandbox refus
 class Core:
     """State, rules and misbehaviour of one sandbox."""
 
-    def __init__(self, clock: Callable[[], float], *, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        observer: Observer | None = None,
+        limits: Limits | None = None,
+    ) -> None:
         self.clock = clock
         self.observer = observer or nobody
         self.log = Log()
-        self.limits = Limits()
+        self.limits = limits or Limits()
+        self.invalid_requests = 0
         self.faults = Faults()
         self.rates = Rates(clock)
         self.world = found(clock)
@@ -33,7 +40,7 @@ class Core:
         self.commands = Commands(self.world, self.log)
         self.forbidden: set[int] = set()
         self.bot_present_since: Callable[[float], bool] = lambda _at: False
-        self.interactions = Interactions(self.world, self.log, self._is_excused)
+        self.interactions = Interactions(self.world, self.log, self._is_excused, self.limits)
         self.callbacks = Callbacks(self.world, self.interactions, self.posting, self.log)
 
     def _is_excused(self, created_at: float) -> bool:

@@ -35,6 +35,7 @@ HEARTBEAT_MS = 41_250
 MAX_PAYLOAD_BYTES = 4096
 EVENTS_PER_MINUTE = 120
 GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES = 1 << 0, 1 << 9, 1 << 12
+CHANNEL_EVENTS = frozenset({"CHANNEL_UPDATE", "CHANNEL_DELETE"})
 PRIVILEGED = 1 << 1 | 1 << 8 | 1 << 15
 KNOWN_INTENTS = (1 << 26) - 1
 UNKNOWN_OPCODE, DECODE_ERROR, NOT_AUTHENTICATED, WRONG_TOKEN, ALREADY = 4001, 4002, 4003, 4004, 4005
@@ -158,10 +159,17 @@ class Gateway:
             self._refuse(connection, INVALID_SHARD, f"shard {shard}")
             return None
         session = Session(intents=intents, shard=(shard[0], shard[1]), token=data["token"])
+        self._forget_abandoned(session.shard)
         session.connection, session.connected_at = connection, self._core.clock()
         self._sessions[session.id] = session
         self._greet(session)
         return session
+
+    def _forget_abandoned(self, shard: tuple[int, int]) -> None:
+        """A shard that logs in anew will not resume what it had before."""
+        for known in [*self._sessions.values()]:
+            if known.connection is None and known.shard == shard:
+                del self._sessions[known.id]
 
     def _greet(self, session: Session) -> None:
         world = self._core.world
@@ -223,6 +231,8 @@ class Gateway:
                 guild = event.data.get("guild_id")
                 if session.has_shard_of(int(guild) if guild else None):
                     session.dispatch(event.type, event.data)
+            elif event.type in CHANNEL_EVENTS and session.intents & GUILDS:
+                session.dispatch(event.type, event.data)
             elif event.message is not None and event.message.visible_to is None:
                 self._tell_of_message(session, event.type, event.message)
 

@@ -76,12 +76,11 @@ def role_object(role: Role) -> Json:
 
 def channel_object(world: World, channel: Channel) -> Json:
     """A text channel or a direct-message channel."""
-    last = max((message.id for message in world.messages_in(channel.id)), default=None)
     seen: Json = {
         "id": str(channel.id),
         "type": channel.type,
         "flags": 0,
-        "last_message_id": str(last) if last else None,
+        "last_message_id": str(channel.last_message_id) if channel.last_message_id else None,
     }
     if channel.type == DIRECT_MESSAGE:
         recipient = world.user(channel.recipient_id or world.bot_id)

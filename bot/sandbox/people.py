@@ -19,7 +19,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
+from yarl import URL
 
 from bot.sandbox.actions import Actions, Refused
 from bot.sandbox.core import Core
@@ -39,6 +40,14 @@ class People:
         self._actions = Actions(core)
         self._listeners: dict[asyncio.Queue[str | None], Member] = {}
         core.world.listeners.append(self._on_event)
+
+    @web.middleware
+    async def refuse_strangers(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Let no page of another origin act for the members: browsers name theirs."""
+        origin = request.headers.get(hdrs.ORIGIN)
+        if request.path.startswith("/sandbox/") and origin and URL(origin).authority != request.host:
+            return _json({"errors": ["Only the sandbox's own page may do this."]}, status=403)
+        return await handler(request)
 
     def routes(self) -> list[web.RouteDef]:
         """Return the endpoints for the application's router."""

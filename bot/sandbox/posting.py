@@ -52,6 +52,7 @@ class Posting:
     def keep(self, message: Message) -> None:
         """Keep a message that is ready, and tell everybody who may see it."""
         self._world.messages[message.id] = message
+        self._world.channel(message.channel_id).last_message_id = message.id
         self._world.emit(Event(type="MESSAGE_CREATE", data=None, message=message))
 
     def edit(self, body: Body, message: Message) -> Message:

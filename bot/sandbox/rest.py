@@ -99,6 +99,7 @@ class Rest:
             if rejection.violation:
                 self._core.log.violation(f"{operation.method} {request.path}: {rejection}")
             reply = Reply(status=rejection.status, body=rejection.body)
+        self._core.invalid_requests += reply.status in (401, 403, 429)
         self._core.observer(
             Exchange(
                 method=operation.method,

@@ -15,6 +15,7 @@ from bot.sandbox.avatars import avatar
 from bot.sandbox.core import Core
 from bot.sandbox.exchange import Observer
 from bot.sandbox.gateway import Gateway
+from bot.sandbox.objects import channel_object
 from bot.sandbox.people import People
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rest import PREFIX, Operation, Rest
@@ -23,6 +24,7 @@ from bot.sandbox.routes_channels import ChannelRoutes
 from bot.sandbox.routes_commands import CommandRoutes
 from bot.sandbox.routes_interactions import InteractionRoutes
 from bot.sandbox.rules import Limits
+from bot.sandbox.state import Channel, Event
 
 TICK_SECONDS = 0.05
 MAX_READ_BYTES = 256 * 1024 * 1024
@@ -46,8 +48,7 @@ class Sandbox:
         limits: Limits | None = None,
     ) -> None:
         self._port = port
-        self._core = Core(clock, observer=observer)
-        self._core.limits = limits or self._core.limits
+        self._core = Core(clock, observer=observer, limits=limits)
         self._gateway = Gateway(self._core)
         self._people = People(self._core, self.misbehave)
         self._runner: web.AppRunner | None = None
@@ -74,13 +75,18 @@ class Sandbox:
         return list(self._core.log.violations)
 
     @property
+    def invalid_requests(self) -> int:
+        """How many requests were answered with 401, 403 or 429; 10,000 in 10 min ban an address."""
+        return self._core.invalid_requests
+
+    @property
     def connected(self) -> bool:
         """Whether a bot is logged in at the gateway."""
         return self._gateway.connected
 
     async def start(self) -> str:
         """Listen on 127.0.0.1 and return the address."""
-        app = web.Application(client_max_size=MAX_READ_BYTES)
+        app = web.Application(client_max_size=MAX_READ_BYTES, middlewares=[self._people.refuse_strangers])
         self._add_routes(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -178,6 +184,7 @@ class Sandbox:
             denied |= permission
         place.overwrites[self._core.world.bot_id] = (0, int(denied))
         self._core.forbidden.add(place.id)
+        self._emit_channel("CHANNEL_UPDATE", place)
 
     def delete_channel(self, channel: str) -> None:
         """Delete a channel with everything in it."""
@@ -186,3 +193,8 @@ class Sandbox:
         for message in [*world.messages_in(place.id)]:
             del world.messages[message.id]
         del world.channels[place.id]
+        self._emit_channel("CHANNEL_DELETE", place)
+
+    def _emit_channel(self, event: str, channel: Channel) -> None:
+        world = self._core.world
+        world.emit(Event(type=event, data=channel_object(world, channel)))

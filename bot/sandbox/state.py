@@ -67,6 +67,7 @@ class Channel:
     nsfw: bool = False
     position: int = 0
     recipient_id: int | None = None
+    last_message_id: int | None = None
     overwrites: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 

@@ -148,3 +148,13 @@ async def test_shards_share_the_servers(sandbox: Sandbox) -> None:
         owner = (GUILD_ID >> 22) % 2
         ready = [await (await bot.identify(shard=[number, 2])).event("READY") for number in range(2)]
         assert [len(each["guilds"]) for each in ready] == [int(owner == 0), int(owner == 1)]
+
+
+async def test_a_bot_hears_of_channels_that_change_and_go(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        line = await bot.identify()
+        await line.event("GUILD_CREATE")
+        sandbox.forbid("art")
+        assert (await line.event("CHANNEL_UPDATE"))["permission_overwrites"][0]["type"] == 1
+        sandbox.delete_channel("art")
+        assert (await line.event("CHANNEL_DELETE"))["id"] == ART

@@ -60,7 +60,7 @@ async def test_paths_and_bodies_that_are_none_are_refused(lenient: Sandbox) -> N
 
 
 async def test_files_over_the_limit_are_refused(documents: Any) -> None:
-    async with Sandbox(observer=documents, limits=Limits(file=1000, request=2500)) as sandbox:
+    async with Sandbox(observer=documents, limits=Limits(file=1000, request=2500, stated=1000)) as sandbox:
         async with Raw(sandbox) as bot:
             for files in ({"a.bin": b"x" * 1001}, dict.fromkeys(("a", "b", "c"), b"x" * 900)):
                 answer = await bot.call("POST", MESSAGES, {"content": "x"}, files=files)
@@ -71,7 +71,14 @@ async def test_files_over_the_limit_are_refused(documents: Any) -> None:
 
 
 async def test_the_limit_on_files_is_discords_by_default() -> None:
-    assert Limits() == Limits(file=10 * 1024 * 1024, request=25 * 1024 * 1024)
+    assert Limits() == Limits(file=10 * 1024 * 1024, request=25 * 1024 * 1024, stated=10 * 1024 * 1024)
+
+
+async def test_a_file_within_an_overstated_limit_is_refused_without_blame(documents: Any) -> None:
+    async with Sandbox(observer=documents, limits=Limits(file=1000)) as sandbox, Raw(sandbox) as bot:
+        answer = await bot.call("POST", MESSAGES, {"content": "x"}, files={"a.bin": b"x" * 1001})
+        assert (answer.status, answer.code) == (413, 40005)
+        assert sandbox.violations == []
 
 
 async def test_an_edit_keeps_the_attachments_it_lists_and_drops_the_others(sandbox: Sandbox) -> None:

@@ -115,3 +115,11 @@ async def test_a_member_who_is_not_there_is_refused_everywhere(sandbox: Sandbox)
         for path in ("state?member=x", "messages?member=x&channel=art", "events?member=x"):
             async with session.get(f"{sandbox.address}/sandbox/{path}") as answer:
                 assert (await answer.json()) == {"errors": ["There is no member x."]}
+
+
+async def test_pages_of_other_origins_cannot_act_for_members(sandbox: Sandbox) -> None:
+    url, body = f"{sandbox.address}/sandbox/misbehave", {"slow_ms": 0}
+    async with aiohttp.ClientSession() as session:
+        for origin, status in (("https://example.org", 403), ("null", 403), (sandbox.address, 200)):
+            async with session.post(url, json=body, headers={"Origin": origin}) as answer:
+                assert answer.status == status
