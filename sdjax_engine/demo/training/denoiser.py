@@ -41,13 +41,13 @@ def build_scheduler() -> DDIMScheduler:
 
 
 def build_unet() -> UNet2DConditionModel:
-    """The untrained denoiser: 16×16 latents, 64 and 128 channels, cross-attention at both."""
+    """The untrained denoiser: 16×16 latents, 64 and 128 channels, attention at 8×8 only."""
     return UNet2DConditionModel(
         sample_size=16,
         in_channels=4,
         out_channels=4,
-        down_block_types=("CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
-        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D"),
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
         block_out_channels=(64, 128),
         layers_per_block=1,
         attention_head_dim=4,
