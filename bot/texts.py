@@ -35,7 +35,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "choose_request": "You have {count} requests: choose the one to cancel, or all of them.",
         "queue_full_user": (
-            "You already have {limit} requests waiting: let some begin, or cancel some, and ask again."
+            "At most {limit} of your requests may wait: let some begin, or cancel some, and ask again."
         ),
         "queue_full": "The queue is full, with {limit} requests waiting: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",

@@ -194,7 +194,7 @@ def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
         if len(done) == 1
         else texts.gettext("seeds {seeds}", seeds=seeds),
         f"{recipe.width}×{recipe.height}",
-        texts.gettext("{steps} steps", steps=recipe.num_inference_steps),
+        texts.ngettext("{count} step", "{count} steps", recipe.num_inference_steps),
         texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
         SAMPLER_NAMES[recipe.sampler],
         shown(recipe.model, 80),

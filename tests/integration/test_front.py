@@ -197,7 +197,7 @@ async def test_a_full_queue_refuses_with_a_sentence_and_leaves_no_waiting_messag
     async with serving(sandbox, store, artifacts, config):
         await queued(ravi, "first")
         told = await refusal(ravi, await ravi.imagine(prompt="second"))
-        assert told.startswith("You already have 1 requests waiting")
+        assert told.startswith("At most 1 of your requests may wait")
         assert len(await omar.messages()) == 1
 
 

@@ -65,10 +65,11 @@ def queue_lines(
 
 def totals_line(counts: Mapping[State, int], texts: Texts) -> str:
     """How much there is in all servers together."""
+    waiting, running = counts[State.WAITING], counts[State.RUNNING]
     return texts.gettext(
-        "In all places together, {waiting} requests wait and {running} are being painted.",
-        waiting=counts[State.WAITING],
-        running=counts[State.RUNNING],
+        "Everywhere together: {waiting}, {running}.",
+        waiting=texts.ngettext("{count} request waits", "{count} requests wait", waiting),
+        running=texts.ngettext("{count} is being painted", "{count} are being painted", running),
     )
 
 

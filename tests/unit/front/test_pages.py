@@ -122,9 +122,7 @@ def test_an_empty_queue_says_so() -> None:
 
 def test_totals_count_everywhere() -> None:
     counts = dict.fromkeys(State, 0) | {State.WAITING: 3, State.RUNNING: 1}
-    assert totals_line(counts, ENGLISH) == (
-        "In all places together, 3 requests wait and 1 are being painted."
-    )
+    assert totals_line(counts, ENGLISH) == "Everywhere together: 3 requests wait, 1 is being painted."
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
