@@ -1,8 +1,8 @@
 """The reference's tensor names and layouts, and ours.
 
 Our parameters stand where the reference's do; only three things differ. A weight is called `kernel` (of
-linear maps and convolutions), `scale` (of norms) or `embedding` here. Kernels are (in, out) and (height, width,
-in, out) here, (out, in) and (out, in, height, width) there. And a 1×1 convolution is a linear map here.
+linear maps and convolutions), `scale` (of norms) or `embedding` here. Kernels are (in, out) and (height,
+width, in, out) here, (out, in) and (out, in, height, width) there. And a 1×1 convolution is a linear map.
 """
 
 from __future__ import annotations

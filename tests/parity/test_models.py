@@ -1,0 +1,170 @@
+"""Each network against the reference's on torch, with the weights of the same tiny checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from checkpoints import make_tiny_checkpoint
+from diffusers import AutoencoderKL, UNet2DConditionModel
+from flax import nnx
+from transformers import CLIPTextModel
+
+from sdjax_engine.weights import Component, load_checkpoint
+
+pytestmark = pytest.mark.parity
+
+FLOAT32_BOUND = 1e-4
+BFLOAT16_BOUND = 5e-2
+Array = npt.NDArray[np.float32]
+
+UNETS: dict[str, dict[str, Any]] = {
+    "as in SD 1": {},
+    "as in SD 2": {"use_linear_projection": True, "attention_head_dim": (2, 4), "upcast_attention": True},
+    "as in SDXL": {
+        "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
+        "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D"),
+        "transformer_layers_per_block": (1, 3),
+        "use_linear_projection": True,
+    },
+    "three uneven blocks": {
+        "block_out_channels": (16, 32, 48),
+        "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D", "CrossAttnDownBlock2D"),
+        "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D", "CrossAttnUpBlock2D"),
+        "layers_per_block": (2, 1, 1),
+    },
+    "every other switch": {
+        "act_fn": "gelu",
+        "center_input_sample": True,
+        "conv_in_kernel": 5,
+        "conv_out_kernel": 1,
+        "downsample_padding": 0,
+        "flip_sin_to_cos": False,
+        "freq_shift": 1,
+        "norm_eps": 1e-3,
+        "time_embedding_dim": 40,
+    },
+}
+VAES: dict[str, dict[str, Any]] = {
+    "as in SD 1": {},
+    "as in the demo": {"mid_block_add_attention": False},
+    "without quantising convolutions": {"use_quant_conv": False, "use_post_quant_conv": False},
+    "two uneven blocks": {
+        "block_out_channels": (16, 24),
+        "down_block_types": ("DownEncoderBlock2D",) * 2,
+        "up_block_types": ("UpDecoderBlock2D",) * 2,
+        "layers_per_block": 2,
+        "latent_channels": 4,
+    },
+}
+TEXT_ENCODERS: dict[str, dict[str, Any]] = {
+    "as in SD 1": {},
+    "as in SD 2": {"hidden_act": "gelu", "num_hidden_layers": 3, "num_attention_heads": 2},
+}
+
+
+def relative_difference(ours: Any, reference: torch.Tensor) -> float:
+    """The largest difference, as a part of the reference's largest value; theirs are channels-first."""
+    theirs = reference.detach().numpy()
+    theirs = theirs.transpose(0, 2, 3, 1) if theirs.ndim == 4 else theirs
+    return float(np.abs(np.asarray(ours, np.float32) - theirs).max() / np.abs(theirs).max())
+
+
+def run(component: Component, call: Callable[..., Any], *values: Array) -> Any:
+    module = nnx.merge(component.graphdef, component.state)
+    return jax.jit(call)(module, *values)
+
+
+def noise(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def channels_first(x: Array) -> torch.Tensor:
+    return torch.from_numpy(x.transpose(0, 3, 1, 2).copy())
+
+
+def unet_difference(folder: Path, *, height: int = 8, width: int = 8, dtype: str = "float32") -> float:
+    sample, encodings = noise(2, height, width, 4), noise(2, 77, 32, seed=1)
+    timesteps = np.array([981.0, 20.5], np.float32)
+    reference = UNet2DConditionModel.from_pretrained(folder / "unet", low_cpu_mem_usage=False)
+    with torch.no_grad():
+        theirs = reference(
+            channels_first(sample), torch.from_numpy(timesteps), torch.from_numpy(encodings)
+        ).sample
+    component = load_checkpoint(str(folder), dtype=dtype).unet
+    ours = run(component, lambda model, *values: model(*values), sample, timesteps, encodings)
+    return relative_difference(ours, theirs)
+
+
+@pytest.mark.parametrize("overrides", UNETS.values(), ids=UNETS)
+def test_unet_predicts_what_the_reference_predicts(overrides: dict[str, Any], tmp_path: Path) -> None:
+    folder = make_tiny_checkpoint(tmp_path, unet=overrides)
+
+    assert unet_difference(folder) <= FLOAT32_BOUND
+
+
+def test_unet_takes_sizes_that_do_not_halve_evenly(tmp_path: Path) -> None:
+    folder = make_tiny_checkpoint(tmp_path, unet=UNETS["three uneven blocks"])
+
+    assert unet_difference(folder, height=7, width=10) <= FLOAT32_BOUND
+
+
+def test_unet_in_bfloat16_stays_near_the_reference(tmp_path: Path) -> None:
+    assert unet_difference(make_tiny_checkpoint(tmp_path), dtype="bfloat16") <= BFLOAT16_BOUND
+
+
+def decode_difference(folder: Path, *, dtype: str) -> float:
+    latents = noise(2, 6, 8, 4)
+    reference = AutoencoderKL.from_pretrained(folder / "vae", low_cpu_mem_usage=False)
+    component = load_checkpoint(str(folder), dtype=dtype).vae
+    ours = run(component, lambda model, x: model.decode(x), latents)
+    return relative_difference(ours, reference.decode(channels_first(latents)).sample)
+
+
+@pytest.mark.parametrize("overrides", VAES.values(), ids=VAES)
+def test_vae_decodes_as_the_reference_does(overrides: dict[str, Any], tmp_path: Path) -> None:
+    folder = make_tiny_checkpoint(tmp_path, vae=overrides)
+
+    assert decode_difference(folder, dtype="float32") <= FLOAT32_BOUND
+
+
+def test_vae_in_bfloat16_stays_near_the_reference(tmp_path: Path) -> None:
+    assert decode_difference(make_tiny_checkpoint(tmp_path), dtype="bfloat16") <= BFLOAT16_BOUND
+
+
+@pytest.mark.parametrize("overrides", VAES.values(), ids=VAES)
+def test_vae_encodes_as_the_reference_does(overrides: dict[str, Any], tmp_path: Path) -> None:
+    folder = make_tiny_checkpoint(tmp_path, vae=overrides)
+    pixels = np.tanh(noise(2, 32, 48, 3))
+    reference = AutoencoderKL.from_pretrained(folder / "vae", low_cpu_mem_usage=False)
+    latents = reference.encode(channels_first(pixels)).latent_dist
+
+    mean, logvar = run(load_checkpoint(str(folder)).vae, lambda model, x: model.encode(x), pixels)
+
+    assert relative_difference(mean, latents.mean) <= FLOAT32_BOUND
+    assert relative_difference(logvar, latents.logvar) <= FLOAT32_BOUND
+
+
+def text_difference(folder: Path, *, dtype: str) -> float:
+    checkpoint = load_checkpoint(str(folder), dtype=dtype)
+    ids = np.stack([checkpoint.tokenizer.encode(text) for text in ("", "a red circle", "그림 🎨 صورة")])
+    reference = CLIPTextModel.from_pretrained(folder / "text_encoder")
+    ours = run(checkpoint.text_encoder, lambda model, x: model(x), ids)
+    return relative_difference(ours, reference(torch.from_numpy(ids).long()).last_hidden_state)
+
+
+@pytest.mark.parametrize("overrides", TEXT_ENCODERS.values(), ids=TEXT_ENCODERS)
+def test_text_encoder_encodes_as_the_reference_does(overrides: dict[str, Any], tmp_path: Path) -> None:
+    folder = make_tiny_checkpoint(tmp_path, text_encoder=overrides)
+
+    assert text_difference(folder, dtype="float32") <= FLOAT32_BOUND
+
+
+def test_text_encoder_in_bfloat16_stays_near_the_reference(tmp_path: Path) -> None:
+    assert text_difference(make_tiny_checkpoint(tmp_path), dtype="bfloat16") <= BFLOAT16_BOUND

@@ -1,0 +1,59 @@
+"""Our tokenizer against the reference's `CLIPTokenizer`, on both forms of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checkpoints import make_tiny_checkpoint
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import CLIPTokenizer
+
+from sdjax_engine.prompts import Tokenizer, clean
+
+pytestmark = pytest.mark.parity
+
+PROMPTS = [
+    "",
+    "a red circle on the white square",
+    "A  RED\n\tCircle's 3 stars, don't!!",
+    "빨간 동그라미와 파란 별",
+    "نجمة حمراء كبيرة على خلفية سوداء",
+    "红色的圆形 黒い背景",
+    "🎨👩‍🚀 café naïve İstanbul ﬁne",
+    "a star<|endoftext|>and <|startoftext|>more",
+    "tail " * 100,
+]
+
+
+@pytest.fixture(scope="module", params=["new", "old"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    form = request.param
+    return make_tiny_checkpoint(tmp_path_factory.mktemp(form), tokenizer={"form": form}) / "tokenizer"
+
+
+@pytest.fixture(scope="module")
+def reference(folder: Path) -> CLIPTokenizer:
+    return CLIPTokenizer.from_pretrained(folder)
+
+
+def ids_of(reference: CLIPTokenizer, text: str) -> list[int]:
+    ids: list[int] = reference(clean(text), padding="max_length", truncation=True, max_length=77).input_ids
+    return ids
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_ids_are_the_references(prompt: str, folder: Path, reference: CLIPTokenizer) -> None:
+    assert Tokenizer.load(folder).encode(prompt).tolist() == ids_of(reference, prompt)
+
+
+def test_ids_of_any_text_are_the_references(folder: Path, reference: CLIPTokenizer) -> None:
+    tokenizer = Tokenizer.load(folder)
+
+    @settings(max_examples=300, deadline=None)
+    @given(st.text(max_size=120))
+    def check(text: str) -> None:
+        assert tokenizer.encode(text).tolist() == ids_of(reference, text)
+
+    check()

@@ -1,0 +1,63 @@
+"""A row of a batch has the same bits whatever the other rows hold and wherever in the batch it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import pytest
+from checkpoints import make_tiny_checkpoint
+from flax import nnx
+
+from sdjax_engine.weights import Checkpoint, load_checkpoint
+
+Array = npt.NDArray[Any]
+Network = Callable[..., Array]
+ROWS = 4
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint"))
+
+
+def inputs_of(name: str, seed: int) -> tuple[Array, ...]:
+    rng = np.random.default_rng(seed)
+
+    def noise(*shape: int) -> Array:
+        return rng.standard_normal((ROWS, *shape)).astype(np.float32)
+
+    return {
+        "text_encoder": (rng.integers(0, 500, (ROWS, 77)).astype(np.int32),),
+        "unet": (noise(8, 8, 4), rng.uniform(0, 999, ROWS).astype(np.float32), noise(77, 32)),
+        "vae": (noise(8, 8, 4),),
+    }[name]
+
+
+def network_of(checkpoint: Checkpoint, name: str) -> Network:
+    component = getattr(checkpoint, name)
+
+    def call_of(state: nnx.State) -> Network:
+        module = nnx.merge(component.graphdef, state)
+        return module.decode if name == "vae" else module
+
+    compiled = jax.jit(lambda given, *values: call_of(given)(*values))
+    return lambda *values: np.asarray(compiled(component.state, *values)).view(np.uint8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["text_encoder", "unet", "vae"])
+def test_rows_do_not_depend_on_their_company_or_place(name: str, dtype: str, folder: Path) -> None:
+    network = network_of(load_checkpoint(str(folder), dtype=dtype), name)
+    ours, strangers = inputs_of(name, seed=0), inputs_of(name, seed=1)
+    alone = network(*ours)
+
+    for place in range(ROWS):
+        mixed = [stranger.copy() for stranger in strangers]
+        for own, mix in zip(ours, mixed, strict=True):
+            mix[place] = own[0]
+        np.testing.assert_array_equal(network(*mixed)[place], alone[0])

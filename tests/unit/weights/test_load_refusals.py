@@ -1,0 +1,187 @@
+"""What `load_checkpoint` refuses: each broken checkpoint in one clear sentence that names the trouble."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights import load_checkpoint
+
+UNET_FILE = "unet/diffusion_pytorch_model.safetensors"
+VAE_FILE = "vae/diffusion_pytorch_model.safetensors"
+
+
+def refusal(source: Path | str, **options: Any) -> str:
+    with pytest.raises(UnreadableCheckpoint) as caught:
+        load_checkpoint(str(source), **options)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    return sentence
+
+
+def truncate(folder: Path) -> None:
+    content = (folder / UNET_FILE).read_bytes()
+    (folder / UNET_FILE).write_bytes(content[: len(content) // 2])
+
+
+def empty(folder: Path) -> None:
+    (folder / UNET_FILE).write_bytes(b"")
+
+
+def leave_a_pointer(folder: Path) -> None:
+    (folder / UNET_FILE).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+
+
+def leave_only_a_pickle(folder: Path) -> None:
+    (folder / UNET_FILE).rename(folder / "unet" / "diffusion_pytorch_model.bin")
+
+
+def remove(path: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / path).unlink()
+
+
+def remove_folder(path: str) -> Callable[[Path], None]:
+    return lambda folder: shutil.rmtree(folder / path)
+
+
+def write(path: str, text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / path).write_text(text)
+
+
+def configure(path: str, **values: Any) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        file = folder / path
+        file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+    return change
+
+
+def leave_half_the_shards(folder: Path) -> None:
+    index = {"weight_map": {"a": "diffusion_pytorch_model-00002-of-00002.safetensors"}}
+    (folder / UNET_FILE).unlink()
+    (folder / "unet" / "diffusion_pytorch_model.safetensors.index.json").write_text(json.dumps(index))
+
+
+UNET_CONFIG, VAE_CONFIG, TEXT_CONFIG = (f"{part}/config.json" for part in ("unet", "vae", "text_encoder"))
+BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "truncated": (truncate, (UNET_FILE, "not a whole safetensors file")),
+    "empty": (empty, (UNET_FILE, "not a whole safetensors file")),
+    "git pointer": (leave_a_pointer, (UNET_FILE, "not a whole safetensors file")),
+    "pickle only": (leave_only_a_pickle, ("diffusion_pytorch_model.bin", "pickle", "safetensors")),
+    "no weights": (remove(VAE_FILE), ("vae", "holds no diffusion_pytorch_model.safetensors")),
+    "missing shard": (leave_half_the_shards, ("lacks the shards", "00002-of-00002")),
+    "no index": (remove("model_index.json"), ("not a checkpoint in diffusers layout",)),
+    "no part": (remove_folder("vae"), ("vae/config.json is missing",)),
+    "no scheduler": (remove_folder("scheduler"), ("scheduler_config.json is missing",)),
+    "no tokenizer": (remove("tokenizer/tokenizer.json"), ("tokenizer", "vocab.json with merges.txt")),
+    "broken tokenizer": (write("tokenizer/tokenizer.json", "{}"), ("tokenizer", "cannot be read")),
+    "broken JSON": (write(UNET_CONFIG, "{"), (UNET_CONFIG, "cannot be read")),
+    "a list for an object": (write(VAE_CONFIG, "[]"), (VAE_CONFIG, "JSON object")),
+    "other pipeline": (
+        configure("model_index.json", _class_name="StableDiffusion3Pipeline"),
+        ("StableDiffusion3Pipeline",),
+    ),
+    "other part": (
+        configure("model_index.json", unet=["diffusers", "UNet3DConditionModel"]),
+        ("UNet3DConditionModel",),
+    ),
+    "unknown block": (
+        configure(UNET_CONFIG, down_block_types=["AttnDownBlock2D", "DownBlock2D"]),
+        ("down_block_types", "AttnDownBlock2D"),
+    ),
+    "feature we lack": (
+        configure(UNET_CONFIG, addition_embed_type="text_time", time_cond_proj_dim=256),
+        ("addition_embed_type='text_time'", "time_cond_proj_dim=256"),
+    ),
+    "feature of tomorrow": (configure(UNET_CONFIG, a_new_trick=True), ("a_new_trick=True",)),
+    "unknown activation": (configure(TEXT_CONFIG, hidden_act="swoosh"), ("swoosh",)),
+    "shifted latents": (configure(VAE_CONFIG, shift_factor=0.1), ("shift_factor=0.1",)),
+    "uneven lists": (configure(UNET_CONFIG, layers_per_block=[1, 1, 1]), ("layers_per_block",)),
+    "impossible groups": (configure(UNET_CONFIG, norm_num_groups=7), ("7 groups",)),
+    "impossible heads": (configure(UNET_CONFIG, attention_head_dim=5), ("5 heads",)),
+    "nonsense values": (configure(UNET_CONFIG, block_out_channels="many"), (UNET_CONFIG,)),
+    "other text width": (configure(UNET_CONFIG, cross_attention_dim=48), ("cross_attention_dim",)),
+    "other latents": (configure(VAE_CONFIG, latent_channels=8), ("latent_channels",)),
+}
+
+
+@pytest.mark.parametrize(("breaking", "words"), BROKEN.values(), ids=BROKEN)
+def test_broken_checkpoint_is_refused_by_name(
+    breaking: Callable[[Path], object], words: tuple[str, ...], folder: Path
+) -> None:
+    breaking(folder)
+
+    sentence = refusal(folder)
+
+    assert all(word in sentence for word in words), sentence
+
+
+def test_every_tensor_that_does_not_fit_is_listed_at_once(folder: Path) -> None:
+    unet, vae = load_file(folder / UNET_FILE), load_file(folder / VAE_FILE)
+    del unet["conv_in.bias"]
+    unet["lora.down.weight"] = np.zeros((2, 2), np.float32)
+    unet["conv_out.weight"] = unet["conv_out.weight"][:3]
+    vae["quant_conv.bias"] = vae["quant_conv.bias"].astype(np.int32)
+    save_file(unet, folder / UNET_FILE)
+    save_file(vae, folder / VAE_FILE)
+
+    sentence = refusal(folder)
+
+    for clause in (
+        "1 missing: conv_in.bias",
+        "1 left over: lora.down.weight",
+        "1 of the wrong shape: conv_out.weight (3, 32, 3, 3) for (4, 32, 3, 3)",
+        "in vae, 1 of a dtype that is not supported: quant_conv.bias (I32)",
+    ):
+        assert clause in sentence
+
+
+def test_long_lists_of_tensors_are_shortened(folder: Path) -> None:
+    tensors = load_file(folder / UNET_FILE)
+    kept = {name: tensor for name, tensor in tensors.items() if name.startswith("conv_")}
+    save_file(kept, folder / UNET_FILE)
+
+    sentence = refusal(folder)
+
+    assert f"{len(tensors) - len(kept)} missing: " in sentence
+    assert f"and {len(tensors) - len(kept) - 10} more" in sentence
+
+
+def test_square_kernel_turned_about_is_a_wrong_shape_where_sizes_differ(folder: Path) -> None:
+    tensors = load_file(folder / UNET_FILE)
+    name = "time_embedding.linear_1.weight"
+    tensors[name] = np.ascontiguousarray(tensors[name].T)
+    save_file(tensors, folder / UNET_FILE)
+
+    assert f"{name} (32, 128) for (128, 32)" in refusal(folder)
+
+
+def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert str(tmp_path / "nowhere") in refusal(tmp_path / "nowhere")
+
+
+def test_single_file_is_refused(folder: Path) -> None:
+    assert "is a file" in refusal(folder / UNET_FILE)
+
+
+def test_unknown_dtype_is_refused_with_the_choices(original: Path) -> None:
+    assert "float32, bfloat16" in refusal(original, dtype="int8")
+
+
+def test_hub_id_without_a_network_or_a_cached_copy_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+
+    assert "someone/absent" in refusal("someone/absent")
