@@ -187,9 +187,11 @@ def _one_sentence() -> Iterator[None]:
         yield
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
+    except click.ClickException as error:
+        _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(FAILED)
     except BrokenPipeError:

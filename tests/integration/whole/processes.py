@@ -1,0 +1,101 @@
+"""The shipped command as a process of its own, told of the sandbox by its configuration alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+START_SECONDS = 200.0
+END_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """What a finished process leaves."""
+
+    status: int
+    out: str
+    err: str
+
+
+def write_config(
+    folder: Path, *, api_url: str, gateway_url: str, checkpoint: Path, cache: Path, token: str = "a token"
+) -> Path:
+    """A configuration file in `folder`, as an operator would write it; the queue is kept there too."""
+    (folder / "token").write_text(token)
+    file = folder / "config.toml"
+    file.write_text(
+        f"""
+        [discord]
+        api_url = {json.dumps(api_url)}
+        gateway_url = {json.dumps(gateway_url)}
+        token_file = {json.dumps(str(folder / "token"))}
+        [[models]]
+        name = "tiny"
+        checkpoint = {json.dumps(str(checkpoint))}
+        sizes = ["64x64"]
+        num_inference_steps = 4
+        [engine]
+        seats_per_device = 2
+        cpu_devices = 2
+        cache_dir = {json.dumps(str(cache))}
+        [queue]
+        database = {json.dumps(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")}
+        artifacts = {json.dumps(str(folder / "artifacts"))}
+        """
+    )
+    return file
+
+
+async def start(*arguments: str, cwd: Path | None = None) -> asyncio.subprocess.Process:
+    """Start `sdjax-bot` with these arguments."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "bot"),
+        *arguments,
+        cwd=cwd,
+        env=environ,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def end(process: asyncio.subprocess.Process, number: signal.Signals | None = None) -> Ended:
+    """Send the signal, if any, and wait for the end."""
+    if number is not None and process.returncode is None:
+        process.send_signal(number)
+    async with asyncio.timeout(END_SECONDS if number else START_SECONDS):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return Ended(status=process.returncode, out=out.decode(), err=err.decode())
+
+
+async def finished(*arguments: str, cwd: Path | None = None) -> Ended:
+    """Run `sdjax-bot` with these arguments to its end."""
+    return await end(await start(*arguments, cwd=cwd))
+
+
+@asynccontextmanager
+async def bot(config: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The bot as a process, killed at the end if it still runs."""
+    process = await start("run", "--config", str(config))
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+def sentences(err: str) -> Sequence[str]:
+    """The lines on stderr that are no log."""
+    return [line for line in err.splitlines() if line.startswith("sdjax-bot: ")]

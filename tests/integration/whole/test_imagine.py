@@ -1,0 +1,91 @@
+"""`sdjax-bot imagine` with the real engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import pytest
+
+from bot.cli import main
+from sdjax_engine.images import read_recipe
+
+Imagine = Callable[..., int]
+PROMPT = "a red circle on a white background"
+
+
+@pytest.fixture
+def imagine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+) -> Imagine:
+    """Runs the command in a folder of its own; returns its exit status."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(compile_cache))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, model: Path = tiny_checkpoint) -> int:
+        monkeypatch.setattr("sys.argv", ["sdjax-bot", "imagine", *arguments, "--model", str(model)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert isinstance(stopped.value.code, int)
+        return stopped.value.code
+
+    return run
+
+
+def pixels(file: Path) -> npt.NDArray[np.uint8]:
+    return np.asarray(PIL.Image.open(file).convert("RGB"))
+
+
+@pytest.mark.slow
+def test_the_same_command_gives_the_same_bytes_and_a_grids_tiles_are_the_seeds_alone(
+    imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imagine(PROMPT, "--steps", "3", "--seed", "7", "--json") == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    answer = json.loads(told.out)
+    assert answer["files"] == ["tiny-7.png"]  # named after model and seed, never after the prompt
+    assert answer["seeds"] == [7]
+    assert answer["recipe"]["sampler"] == "pndm"  # the checkpoint's own, as is the size
+    assert (answer["recipe"]["width"], answer["recipe"]["height"]) == (64, 64)
+    assert set(answer["timings"]) == {"load", "paint", "total"}
+    recipe = read_recipe(tmp_path / "tiny-7.png")
+    assert (recipe.prompt, recipe.seed, recipe.num_inference_steps) == (PROMPT, 7, 3)
+
+    assert imagine(PROMPT, "--steps", "3", "--seed", "7", "-o", "again.png") == 0
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "tiny-7.png").read_bytes()
+
+    assert imagine(PROMPT, "--steps", "3", "--seed", "6", "--variants", "2", "-o", "grid.png") == 0
+    grid = pixels(tmp_path / "grid.png")
+    assert grid.shape == (64, 128, 3)
+    assert np.array_equal(grid[:, 64:], pixels(tmp_path / "tiny-7.png"))
+
+
+@pytest.mark.parametrize("output", ["no such folder/x.png", "."])
+def test_a_place_that_cannot_be_written_is_found_out_before_painting(
+    imagine: Imagine, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    assert imagine(PROMPT, "-o", output) in (1, 2)
+    told = capsys.readouterr().err
+    assert told.startswith("sdjax-bot: ")
+    assert told.count("\n") == 1
+
+
+def test_an_unreadable_checkpoint_is_one_sentence(
+    imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imagine(PROMPT, model=tmp_path / "gone") == 1
+    told = capsys.readouterr().err
+    assert told.startswith("sdjax-bot: ")
+    assert told.count("\n") == 1
+
+
+def test_a_size_that_the_demo_does_not_paint_is_a_mistake_of_the_command(
+    imagine: Imagine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imagine(PROMPT, "--size", "512x512", model=Path("demo")) == 2
+    assert "128x128" in capsys.readouterr().err

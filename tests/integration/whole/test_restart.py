@@ -1,0 +1,152 @@
+"""The shipped process against the sandbox's address: stopped, killed and started again."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import bot, end, finished, sentences, write_config
+
+from bot.sandbox.client import Member
+from bot.sandbox.server import Sandbox
+
+Message = dict[str, Any]
+JOBS = 5
+START_SECONDS = 200.0
+
+
+@pytest.fixture
+def config(sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path) -> Path:
+    return write_config(
+        tmp_path,
+        api_url=sandbox.api_url,
+        gateway_url=sandbox.gateway_url,
+        checkpoint=tiny_checkpoint,
+        cache=compile_cache,
+    )
+
+
+async def commands_known(member: Member) -> None:
+    """Wait until the bot has registered its commands and answers."""
+    await member._until(lambda: _registered(member), START_SECONDS, "no commands")
+
+
+async def _registered(member: Member) -> bool:
+    return bool((await member.state())["commands"])
+
+
+def with_pictures(messages: list[Message]) -> list[Message]:
+    return [message for message in messages if message["attachments"]]
+
+
+async def delivered(member: Member, count: int) -> list[Message]:
+    """Wait for so many messages with pictures."""
+
+    def enough(messages: list[Message]) -> list[Message] | None:
+        shown = with_pictures(messages)
+        return shown if len(shown) >= count else None
+
+    return await member.wait_for(enough, timeout=START_SECONDS)
+
+
+def assert_each_once(messages: list[Message], interactions: list[str]) -> None:
+    """Every interaction has one message, and every message one picture."""
+    answered = Counter(message["interaction_metadata"]["id"] for message in messages)
+    assert answered == Counter(interactions)
+    assert [len(message["attachments"]) for message in messages] == [1] * len(messages)
+
+
+@pytest.mark.slow
+async def test_killed_at_work_and_started_again_everything_is_delivered_once(
+    sandbox: Sandbox, config: Path
+) -> None:
+    async with Member(sandbox.address, "Mina") as mina:
+        async with bot(config) as process:
+            await commands_known(mina)
+            interactions = [
+                await mina.imagine(prompt=f"a red circle {number}", seed=number, steps=60, variants=2)
+                for number in range(JOBS)
+            ]
+            await delivered(mina, 1)
+            await end(process, signal.SIGKILL)
+        assert len(with_pictures(await mina.messages())) < JOBS
+        async with bot(config) as process:
+            await delivered(mina, JOBS)
+            stopped = await end(process, signal.SIGTERM)
+        assert stopped.status == 0, stopped.err
+        assert_each_once(await mina.messages(), interactions)
+
+
+@pytest.mark.slow
+async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: Sandbox, config: Path) -> None:
+    async with Member(sandbox.address, "Mina") as mina:
+        async with bot(config) as process:
+            await commands_known(mina)
+            interactions = [
+                await mina.imagine(prompt=f"a blue star {number}", seed=number, steps=60, variants=2)
+                for number in range(JOBS)
+            ]
+            await delivered(mina, 1)
+            stopped = await end(process, signal.SIGTERM)
+        assert stopped.status == 0, stopped.err
+        assert "Traceback" not in stopped.err
+        async with bot(config) as process:
+            await delivered(mina, JOBS)
+            stopped = await end(process, signal.SIGINT)
+        assert stopped.status == 0, stopped.err
+        assert_each_once(await mina.messages(), interactions)
+
+
+async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
+    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+) -> None:
+    config = write_config(
+        tmp_path,
+        api_url=sandbox.api_url,
+        gateway_url=sandbox.gateway_url,
+        checkpoint=tiny_checkpoint,
+        cache=compile_cache,
+        token="wrong-token",
+    )
+    ended = await finished("run", "--config", str(config))
+    assert ended.status == 2, ended.err
+    assert len(sentences(ended.err)) == 1
+    assert "refuses the token" in ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_an_unreachable_discord_is_one_sentence_and_a_failure(
+    tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+) -> None:
+    config = write_config(
+        tmp_path,
+        api_url="http://127.0.0.1:9/api/v10",
+        gateway_url="ws://127.0.0.1:9/gateway",
+        checkpoint=tiny_checkpoint,
+        cache=compile_cache,
+    )
+    ended = await finished("run", "--config", str(config))
+    assert ended.status == 1, ended.err
+    assert len(sentences(ended.err)) == 1
+    assert "cannot be reached" in ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_an_unreadable_checkpoint_is_one_sentence_and_a_failure(
+    sandbox: Sandbox, tmp_path: Path, compile_cache: Path
+) -> None:
+    config = write_config(
+        tmp_path,
+        api_url=sandbox.api_url,
+        gateway_url=sandbox.gateway_url,
+        checkpoint=tmp_path / "nothing here",
+        cache=compile_cache,
+    )
+    ended = await finished("run", "--config", str(config))
+    assert ended.status == 1, ended.err
+    assert len(sentences(ended.err)) == 1
+    assert "nothing here" in ended.err
+    assert "Traceback" not in ended.err

@@ -1,0 +1,101 @@
+"""The command line's answers to mistakes, and the commands that need no engine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.cli import main
+
+
+@pytest.fixture(autouse=True)
+def the_log_of_the_tests() -> Iterator[None]:
+    """Commands send the log elsewhere; the tests' own comes back."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Run the command line; its exit status."""
+    monkeypatch.setattr("sys.argv", ["sdjax-bot", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["imagine"], "PROMPT"),
+        (["imagine", "   "], "The prompt is empty"),
+        (["imagine", "a", "--seed", "-1"], "--seed"),
+        (["imagine", "a", "--seed", str(2**32)], "--seed"),
+        (["imagine", "a", "--variants", "10"], "--variants"),
+        (["imagine", "a", "--steps", "0"], "--steps"),
+        (["imagine", "a", "--guidance", "31"], "--guidance"),
+        (["imagine", "a", "--sampler", "magic"], "--sampler"),
+        (["imagine", "a", "--size", "128"], "is not a size"),
+        (["imagine", "a", "--size", "100x100"], "multiple of 8"),
+        (["imagine", "a", "-o", "picture.jpg"], ".png"),
+        (["imagine", "a", "--colour", "red"], "--colour"),
+        (["demo", "--port", "70000"], "--port"),
+        (["run"], "--config"),
+        (["run", "--config", "no such file"], "no such file cannot be read"),
+        (["check-config", "--config", "no such file"], "no such file cannot be read"),
+        (["dance"], "dance"),
+    ],
+)
+def test_a_mistake_is_one_sentence_on_stderr_and_status_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert run(monkeypatch, *arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert said in told.err
+    assert told.err.startswith("sdjax-bot: ")
+    assert told.err.count("\n") == 1
+
+
+def test_a_configuration_in_order_is_said_to_be(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[[models]]\nname = "first"\n[[models]]\nname = "second"\n')
+    assert run(monkeypatch, "check-config", "--config", str(file)) == 0
+    assert capsys.readouterr().out == f"{file} is in order; it offers first, second.\n"
+
+
+def test_every_mistake_of_a_configuration_is_named_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[discord]\ntoken_fil = "x"\n[engine]\nseats_per_device = 0\n')
+    assert run(monkeypatch, "check-config", "--config", str(file)) == 2
+    told = capsys.readouterr().err
+    assert "token_file" in told
+    assert "seats_per_device" in told
+
+
+def test_the_bot_does_not_start_without_a_token(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DISCORD_TOKEN", raising=False)
+    file = tmp_path / "config.toml"
+    file.write_text("")
+    assert run(monkeypatch, "run", "--config", str(file)) == 2
+    assert "DISCORD_TOKEN" in capsys.readouterr().err
+
+
+def test_help_names_every_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "--help") == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in ("demo", "run", "imagine", "check-config", "devices"))
