@@ -1,0 +1,61 @@
+"""What the tests of the front do and read as members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from serving import Served
+
+from bot.jobs import Job
+from bot.sandbox.client import Member
+from bot.store import Store
+
+EPHEMERAL = 64
+Message = dict[str, Any]
+
+
+def text_of(message: Message) -> str:
+    """All text that a message shows."""
+
+    def texts(components: list[dict[str, Any]]) -> Iterator[str]:
+        for component in components:
+            if "content" in component:
+                yield component["content"]
+            yield from texts(component.get("components", []))
+
+    return "\n".join([message["content"], *texts(message["components"])])
+
+
+def ephemeral(message: Message) -> bool:
+    return bool(message["flags"] & EPHEMERAL)
+
+
+async def queued(member: Member, prompt: str, **options: Any) -> Message:
+    """Ask for a picture and wait for the message that says it is in the queue."""
+    return await member.message_of(await member.imagine(prompt=prompt, **options))
+
+
+async def refusal(member: Member, interaction: str) -> str:
+    """The sentence that one member alone is told."""
+    message = await member.wait_for_message(
+        lambda message: ephemeral(message) and _answers(message, interaction) and bool(text_of(message))
+    )
+    return text_of(message)
+
+
+def _answers(message: Message, interaction: str) -> bool:
+    return bool((message.get("interaction_metadata") or {}).get("id") == interaction)
+
+
+async def job_of(store: Store, prompt: str) -> Job:
+    (job,) = [job for job in await store.active_jobs() if job.recipe.prompt == prompt]
+    return job
+
+
+async def finished(served: Served, member: Member, prompt: str, **options: Any) -> tuple[Job, Message]:
+    """A finished job and the message that shows its picture."""
+    interaction = await member.imagine(prompt=prompt, **options)
+    await member.message_of(interaction)
+    job = await served.paint((await job_of(served.store, prompt)).id)
+    return job, await member.message_of(interaction, lambda message: bool(message["attachments"]))

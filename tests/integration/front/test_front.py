@@ -1,0 +1,142 @@
+"""/imagine against the sandbox: queued, refused, registered, in the reader's language."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
+from serving import Served, serving, until
+
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.errors import StoreUnavailable
+from bot.jobs import Job, Origin, Recipe
+from bot.sandbox.client import Member
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+
+class FullDisk(Store):
+    """A store whose database cannot be written any more."""
+
+    async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
+        raise StoreUnavailable("The disk that holds the queue is full.")
+
+
+class Broken(Store):
+    """A store with a fault that nobody foresaw."""
+
+    async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
+        raise ZeroDivisionError("a secret of the house")
+
+
+async def told_its_message(store: Store, job_id: str, message: Message) -> bool:
+    """Whether the job knows the message that shows it, for when its interaction's token is dead."""
+    return (await store.job(job_id)).message_id == int(message["id"])
+
+
+async def test_members_are_offered_the_four_commands(served: Served, ravi: Member) -> None:
+    commands = (await ravi.state())["commands"]
+    assert {command["name"] for command in commands} == {"imagine", "queue", "cancel", "help"}
+
+
+async def test_a_second_start_registers_nothing_again(served: Served) -> None:
+    assert not await served.bot.tree.register()
+
+
+async def test_imagine_is_queued_with_what_was_asked_and_says_its_place(served: Served, ravi: Member) -> None:
+    message = await queued(ravi, "a *red* circle", seed=5, steps=9, variants=2, size="1:1", sampler="euler")
+    assert "a \\*red\\* circle" in text_of(message)
+    assert "Queued, 1st" in text_of(message)
+    job = await job_of(served.store, "a *red* circle")
+    assert (job.recipe.seed, job.recipe.num_inference_steps, job.recipe.variants) == (5, 9, 2)
+    await until(lambda: told_its_message(served.store, job.id, message))
+
+
+async def test_a_place_is_said_in_the_readers_language(served: Served, ravi: Member, yuna: Member) -> None:
+    await queued(ravi, "first")
+    assert "대기 중, 2번째" in text_of(await queued(yuna, "second"))
+
+
+async def test_a_private_picture_is_seen_by_its_owner_alone(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    message = await queued(ravi, "a secret", private=True)
+    assert ephemeral(message)
+    assert not [seen for seen in await omar.messages() if "a secret" in text_of(seen)]
+
+
+async def test_a_wrong_size_is_one_korean_sentence_for_the_korean_member_alone(
+    served: Served, yuna: Member, ravi: Member
+) -> None:
+    told = await refusal(yuna, await yuna.imagine(prompt="a cat", size="enormous"))
+    assert told.startswith("“enormous”은(는) 512x512 같은 크기도")
+    assert "128x128 (1:1)" in told
+    assert await ravi.messages() == []
+    assert await served.store.active_jobs() == []
+
+
+async def test_a_prompt_of_nothing_but_blanks_is_refused(served: Served, ravi: Member) -> None:
+    told = await refusal(ravi, await ravi.imagine(prompt="   "))
+    assert told == "The prompt is empty: write what the picture should show."
+
+
+async def test_sizes_are_suggested(served: Served, ravi: Member) -> None:
+    choices = await ravi.autocomplete("imagine", "size", "1:", prompt="x")
+    assert choices == [{"name": "128x128 (1:1)", "value": "128x128"}]
+
+
+async def test_a_full_queue_refuses_with_a_sentence_and_leaves_no_waiting_message(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, omar: Member
+) -> None:
+    config = Config.parse({"queue": {"max_waiting_per_user": 1}})
+    async with serving(sandbox, store, artifacts, config):
+        await queued(ravi, "first")
+        told = await refusal(ravi, await ravi.imagine(prompt="second"))
+        assert told.startswith("At most 1 of your requests may wait")
+        assert len(await omar.messages()) == 1
+
+
+async def test_a_full_disk_is_one_sentence(
+    tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await FullDisk.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    async with serving(sandbox, store, artifacts, Config()):
+        told = await refusal(ravi, await ravi.imagine(prompt="a cat"))
+    await store.close()
+    assert told == "The queue cannot be reached right now: please ask again in a minute."
+    assert "The disk that holds the queue is full." in caplog.text
+
+
+async def test_a_fault_of_the_bot_shows_a_number_and_no_traceback(
+    tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await Broken.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    async with serving(sandbox, store, artifacts, Config()):
+        told = await refusal(ravi, await ravi.imagine(prompt="a cat"))
+    await store.close()
+    assert told.startswith("Something went wrong on the bot's side")
+    assert "secret" not in told
+    assert "ZeroDivisionError: a secret of the house" in caplog.text
+    assert told.rstrip(".").rsplit(" ", 1)[-1] in caplog.text
+
+
+async def test_every_answer_can_be_in_one_language(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    config = Config.parse({"discord": {"language": "ar"}})
+    async with serving(sandbox, store, artifacts, config):
+        assert "في الانتظار" in text_of(await queued(ravi, "a boat"))
+        assert (await job_of(store, "a boat")).origin.locale == "ar"
+
+
+async def test_commands_can_be_registered_in_one_server_alone(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    guild = int((await ravi.state())["guild"]["id"])
+    config = Config.parse({"discord": {"guild_ids": [guild]}})
+    async with serving(sandbox, store, artifacts, config) as served:
+        assert len((await ravi.state())["commands"]) == 4
+        assert "Queued" in text_of(await queued(ravi, "a boat"))
+        assert not await served.bot.tree.register(served.bot.guilds_served[0])

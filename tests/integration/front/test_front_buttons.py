@@ -1,0 +1,97 @@
+"""Buttons under pictures: for whom they work, what they do, and that they outlive a restart."""
+
+from __future__ import annotations
+
+import pytest
+from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
+from serving import Served, serving
+
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.jobs import State
+from bot.sandbox.client import Member
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+
+async def test_the_cancel_button_is_for_the_owner(served: Served, ravi: Member, omar: Member) -> None:
+    message = await queued(ravi, "a boat")
+    job = await job_of(served.store, "a boat")
+    assert (await refusal(omar, await omar.press(message, "Cancel"))).startswith("Only the person")
+    assert (await served.store.job(job.id)).state is State.WAITING
+    await ravi.press(message, "Cancel")
+    await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
+    assert (await served.store.job(job.id)).state is State.CANCELLED
+
+
+async def test_again_paints_the_same_with_a_new_seed_for_whoever_presses(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat", seed=5, steps=9)
+    answer = await omar.message_of(await omar.press(message, "Again"))
+    again = await job_of(served.store, "a boat")
+    assert answer["id"] != message["id"]
+    assert "Queued, 1st" in text_of(answer)
+    assert again.id != job.id
+    assert again.recipe.seed != 5
+    assert again.recipe.num_inference_steps == 9
+    assert str(again.origin.user_id) == (await omar.state())["me"]["id"]
+
+
+async def test_again_of_a_private_picture_is_private(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "a secret", private=True)
+    answer = await ravi.message_of(await ravi.press(message, "Again"))
+    assert ephemeral(answer)
+
+
+async def test_delete_removes_the_message_and_the_stored_picture_for_the_owner_alone(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    name = job.images[0].artifact
+    assert name is not None
+    told = await refusal(omar, await omar.press(message, "Delete"))
+    assert told.startswith("Only the person who asked for this picture")
+    assert await served.artifacts.get(name)
+
+    await ravi.press(message, "Delete")
+    await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
+    deleted = await served.store.job(job.id)
+    assert deleted.deleted_at is not None
+    assert deleted.images[0].artifact is None
+    with pytest.raises(Exception, match="is gone"):
+        await served.artifacts.get(name)
+
+
+async def test_a_moderator_deletes_the_result_of_another(served: Served, ravi: Member, mina: Member) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    await mina.press(message, "Delete")
+    await mina.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
+    assert (await served.store.job(job.id)).deleted_at is not None
+
+
+async def test_buttons_work_after_a_restart(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, Config()) as served:
+        _, message = await finished(served, ravi, "a boat")
+        waiting = await queued(ravi, "a tree")
+    async with serving(sandbox, store, artifacts, Config()):
+        await ravi.message_of(await ravi.press(message, "Again"))
+        assert (await job_of(store, "a boat")).state is State.WAITING
+        await ravi.press(message, "Delete")
+        await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
+        await ravi.press(waiting, "Cancel")
+        await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
+
+
+async def test_again_in_a_full_queue_is_refused_to_the_presser_alone(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, omar: Member
+) -> None:
+    config = Config.parse({"queue": {"max_waiting_per_user": 1, "max_waiting": 1}})
+    async with serving(sandbox, store, artifacts, config) as served:
+        _, message = await finished(served, ravi, "a boat")
+        await queued(ravi, "a tree")
+        told = await refusal(omar, await omar.press(message, "Again"))
+        assert told.startswith("The queue is full, with 1 requests waiting")
+        assert len(await ravi.messages()) == 2
