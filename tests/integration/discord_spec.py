@@ -23,7 +23,8 @@ DISPATCHES = {"READY": "ready", "GUILD_CREATE": "guild", "INTERACTION_CREATE": "
 IDENTIFY, HELLO = 2, 10
 ID_FIELDS = {"id", "recipient_id", "message_id", "channel_id", "guild_id"}
 NOT_VALIDATED = (
-    "NOT VALIDATED against Discord's documents: neither ../shared/discord-api nor DISCORD_API_SPEC"
+    "NOT VALIDATED against Discord's documents: they lie neither in ../shared/discord-api"
+    " nor in the folder that DISCORD_API_SPEC names"
 )
 
 
