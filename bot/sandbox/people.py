@@ -8,7 +8,8 @@ Wherever a member or a channel is named, an id or a name will do. Beside the con
 - an event's `data` is the message for MESSAGE_*, `{interaction_id, channel_id, message}` for
   INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
   for TYPING and the list of commands for COMMANDS_UPDATE;
-- every mistake is answered as 400 {"errors": [sentence, …]}.
+- every mistake is answered as 400 {"errors": [sentence, …]}, another origin's page as 403 in that form;
+- MESSAGE_DELETE carries the whole message as it was last seen.
 """
 
 from __future__ import annotations

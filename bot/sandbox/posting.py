@@ -125,8 +125,8 @@ class Posting:
             elif key.isdecimal() and int(key) in body.files:
                 described[int(key)] = entry
             else:
-                message_ = f"There is neither an attachment nor an uploaded file {key}."
-                errors.add(("attachments", index, "id"), "ATTACHMENT_NOT_FOUND", message_)
+                sentence = f"There is neither an attachment nor an uploaded file {key}."
+                errors.add(("attachments", index, "id"), "ATTACHMENT_NOT_FOUND", sentence)
         for number, upload in body.files.items():
             entry = described.get(number, {})
             result.append(self._new_attachment(upload, entry, channel, ephemeral=ephemeral))
