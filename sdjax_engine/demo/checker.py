@@ -71,7 +71,8 @@ def _find(pixels: Pixels, nearest: npt.NDArray[np.intp], scene: Scene, index: in
 
 def _nearest_colours(pixels: Pixels) -> npt.NDArray[np.intp]:
     difference = pixels.astype(np.float32)[:, :, None, :] - _PALETTE
-    return np.argmin(np.square(difference).sum(-1), -1)
+    nearest: npt.NDArray[np.intp] = np.argmin(np.square(difference).sum(-1), -1)
+    return nearest
 
 
 def _nearer_to_thing(pixels: Pixels, thing: Thing, background: str) -> Mask:

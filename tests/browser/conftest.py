@@ -6,28 +6,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize, async_playwright
+from chromium import launched
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize
 from small_bot import SmallBot
 
 from bot.front.address import use_address
 from bot.sandbox.server import Sandbox
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 DESKTOP = (1280, 860)
 PHONE = (360, 740)
 
@@ -46,10 +35,8 @@ class Clock:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+    async with launched() as browser:
         yield browser
-        await browser.close()
 
 
 @pytest.fixture

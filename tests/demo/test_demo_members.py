@@ -1,0 +1,77 @@
+"""Members of the demo's server get the pictures they asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+from running_demo import Demo
+
+from bot.sandbox.client import Member
+from sdjax_engine.demo.checker import check
+from sdjax_engine.demo.scenes import Scene, Thing
+from sdjax_engine.images import read_recipe
+
+PATIENCE = 120.0
+"""Seconds; a picture takes one or two on an idle machine."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+
+def shows(picture: PIL.Image.Image, scene: Scene) -> bool:
+    return check(np.asarray(picture.convert("RGB")), scene).all_right
+
+
+async def answered(member: Member, interaction: Any) -> PIL.Image.Image:
+    message = await member.message_of(interaction, lambda m: bool(m["attachments"]), timeout=PATIENCE)
+    return PIL.Image.open(io.BytesIO(await member.attachment_bytes(message)))
+
+
+async def test_the_demo_paints_its_own_first_picture_and_says_where_it_lies(demo: Demo) -> None:
+    scene = Scene(
+        things=(Thing(shape="heart", colour="red"), Thing(shape="star", colour="blue")),
+        relation="left of",
+        says_background=False,
+    )
+    assert shows(PIL.Image.open(demo.picture), scene)
+    assert read_recipe(demo.picture).prompt == scene.caption
+
+
+async def test_two_members_asking_at_once_get_what_each_of_them_asked_for(demo: Demo) -> None:
+    wishes = {
+        "Ravi": Scene(things=(Thing(shape="circle", colour="green", size="large"),), background="black"),
+        "Yuna": Scene(
+            things=(Thing(shape="square", colour="yellow"), Thing(shape="triangle", colour="red")),
+            relation="above",
+            background="white",
+        ),
+    }
+
+    async def ask(name: str, scene: Scene) -> PIL.Image.Image:
+        async with Member(demo.address, name) as member:
+            return await answered(member, await member.imagine(prompt=scene.caption, seed=7))
+
+    pictures = await asyncio.gather(*(ask(name, scene) for name, scene in wishes.items()))
+    assert [shows(picture, scene) for picture, scene in zip(pictures, wishes.values(), strict=True)] == [
+        True,
+        True,
+    ]
+
+
+async def test_a_grids_tiles_are_the_pictures_of_the_following_seeds(demo: Demo) -> None:
+    prompt = "a red circle on a white background"
+    async with Member(demo.address, "Omar") as omar:
+        grid = await answered(omar, await omar.imagine(prompt=prompt, seed=7, variants=4))
+        alone = await answered(omar, await omar.imagine(prompt=prompt, seed=10))
+    assert (grid.width, grid.height) == (2 * alone.width, 2 * alone.height)
+    last = grid.crop((alone.width, alone.height, grid.width, grid.height))
+    assert last.convert("RGB").tobytes() == alone.convert("RGB").tobytes()
+
+
+async def test_the_sandbox_has_seen_no_rule_of_discords_broken(demo: Demo) -> None:
+    async with Member(demo.address, "Mina") as mina:
+        assert await mina.violations() == []

@@ -1,0 +1,43 @@
+"""A newcomer on the demo's page: types a prompt, sees the picture, presses a button."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import PIL.Image
+import pytest
+from chromium import launched
+from playwright.async_api import Page
+from running_demo import Demo
+
+from sdjax_engine.demo.checker import check
+from sdjax_engine.demo.scenes import Scene, Thing
+
+PATIENCE = 120_000
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+SCENE = Scene(things=(Thing(shape="star", colour="yellow", size="large"),), background="purple")
+
+
+async def picture_bytes(page: Page, index: int) -> bytes:
+    """The file behind the picture at `index` in the channel, once it is there."""
+    picture = page.locator("article img").nth(index)
+    await picture.wait_for(timeout=PATIENCE)
+    address = await picture.evaluate("image => image.src")
+    return await (await page.request.get(address)).body()
+
+
+async def test_a_newcomer_types_a_prompt_sees_it_painted_and_asks_for_another(demo: Demo) -> None:
+    async with launched() as browser:
+        page = await browser.new_page(viewport={"width": 1280, "height": 860})
+        await page.goto(f"{demo.address}/#omar/general")
+        await page.get_by_role("heading", name="Welcome to #general").wait_for()
+        await page.keyboard.type(f"/imagine {SCENE.caption}")
+        await page.keyboard.press("Enter")
+        first = await picture_bytes(page, 0)
+        assert check(np.asarray(PIL.Image.open(io.BytesIO(first)).convert("RGB")), SCENE).all_right
+        await page.get_by_role("button", name="Again").first.click()
+        second = await picture_bytes(page, 1)
+        assert second != first
