@@ -120,7 +120,7 @@ async def first_picture(address: str, report: Report) -> Path:
             interaction, lambda message: bool(message["attachments"]), timeout=PICTURE_SECONDS
         )
         data = await member.attachment_bytes(message)
-        file = FOLDER / message["attachments"][0]["filename"]
+        file: Path = FOLDER / message["attachments"][0]["filename"]
         await asyncio.to_thread(keep, file, data)
         return file
 

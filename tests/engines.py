@@ -1,4 +1,4 @@
-"""What the tests of the engine share: a small checkpoint and offer, requests within it, and pictures' fingerprints."""
+"""What the tests of the engine share: a small checkpoint and offer, requests within it, fingerprints."""
 
 from __future__ import annotations
 

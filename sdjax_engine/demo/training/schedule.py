@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable
+from typing import Generic, TypeVar
 
 import torch
 from torch import nn
@@ -25,11 +26,15 @@ class OneCycle:
             group["lr"] = peak * factor
 
 
-class Average:
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class Average(Generic[Module]):
     """Exponential moving average of a module's parameters, kept in a copy of the module."""
 
-    def __init__(self, module: nn.Module, *, decay: float) -> None:
-        self.module = copy.deepcopy(module).eval().requires_grad_(False)
+    def __init__(self, module: Module, *, decay: float) -> None:
+        self.module = copy.deepcopy(module)
+        self.module.eval().requires_grad_(False)
         self._decay, self._count = decay, 0
 
     @torch.no_grad()
