@@ -48,16 +48,13 @@ class Tokenizer:
     def load(cls, folder: Path) -> Tokenizer:
         """Read a tokenizer folder: tokenizer.json, or vocab.json with merges.txt.
 
-        Raises UnreadableCheckpoint when neither is there or a file is broken.
+        Raises UnreadableCheckpoint when neither is there, a file is broken or a special token is unknown.
         """
         settings = read_settings(folder)
         start, end = special_token(settings, "bos_token", START), special_token(settings, "eos_token", END)
         pad = special_token(settings, "pad_token", END)
         bpe = read_bpe(folder, unknown=special_token(settings, "unk_token", END), special=(start, end, pad))
         vocabulary = bpe.get_vocab()
-        missing = [token for token in (start, end, pad) if token not in vocabulary]
-        if missing:
-            raise UnreadableCheckpoint(f"The vocabulary in {folder} lacks the token {missing[0]}.")
         return cls(
             length=length_of(settings),
             size=1 + max(vocabulary.values()),
@@ -83,16 +80,25 @@ class Tokenizer:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the tokenizer's settings; where there are two files, tokenizer_config.json wins."""
-    settings: dict[str, Any] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        try:
-            settings |= json.loads((folder / name).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError, TypeError) as error:
-            raise UnreadableCheckpoint(f"{folder / name} cannot be read: {error}.") from error
+    """Return the tokenizer's settings from its one or two files.
+
+    special_tokens_map.json wins in folders from before tokenizer_config.json listed the added tokens, and is
+    not read in later ones: the reference's rule, and what makes SD 2.x pad with "!".
+    """
+    settings = read_object(folder / "tokenizer_config.json")
+    if "added_tokens_decoder" not in settings:
+        settings |= read_object(folder / "special_tokens_map.json")
     return settings
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file, an empty one where there is no file."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise UnreadableCheckpoint(f"{path} cannot be read: {error}.") from error
 
 
 def special_token(settings: dict[str, Any], role: str, default: str) -> str:
@@ -117,9 +123,12 @@ def read_bpe(folder: Path, *, unknown: str, special: tuple[str, ...]) -> tokeniz
             bpe = tokenizers.Tokenizer.from_file(str(whole))
         else:
             bpe = build_bpe(vocabulary, merges, unknown=unknown)
-            bpe.add_special_tokens([AddedToken(token, special=True) for token in dict.fromkeys(special)])
     except Exception as error:
         raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {error}.") from error
+    missing = [token for token in special if bpe.token_to_id(token) is None]
+    if missing:
+        raise UnreadableCheckpoint(f"The vocabulary in {folder} lacks the token {missing[0]}.")
+    bpe.add_special_tokens([AddedToken(token, special=True) for token in dict.fromkeys(special)])
     bpe.no_truncation()
     bpe.no_padding()
     return bpe

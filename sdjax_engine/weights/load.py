@@ -50,7 +50,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
     """One network: `nnx.merge(graphdef, state)` is the module, `config` its settled configuration."""
 
@@ -59,7 +59,7 @@ class Component:
     config: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Checkpoint:
     """Everything that was read: networks on the devices, the tokenizer, the scheduler's settings.
 

@@ -78,7 +78,8 @@ def relative_difference(ours: Any, reference: torch.Tensor) -> float:
 
 def run(component: Component, call: Callable[..., Any], *values: Array) -> Any:
     module = nnx.merge(component.graphdef, component.state)
-    return jax.jit(call)(module, *values)
+    quick = {"xla_backend_optimization_level": 0}  # halves the compiling, which is most of these tests' time
+    return jax.jit(call, compiler_options=quick)(module, *values)
 
 
 def noise(*shape: int, seed: int = 0) -> Array:

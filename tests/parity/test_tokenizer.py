@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,20 @@ def ids_of(reference: CLIPTokenizer, text: str) -> list[int]:
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_ids_are_the_references(prompt: str, folder: Path, reference: CLIPTokenizer) -> None:
     assert Tokenizer.load(folder).encode(prompt).tolist() == ids_of(reference, prompt)
+
+
+@pytest.mark.parametrize("added", [{}, {"added_tokens_decoder": {}}], ids=["older", "newer"])
+def test_padding_is_the_references_where_two_files_disagree(
+    added: dict[str, object], folder: Path, tmp_path: Path
+) -> None:
+    disagreeing = Path(shutil.copytree(folder, tmp_path / "tokenizer"))
+    settings_file = disagreeing / "tokenizer_config.json"
+    settings_file.write_text(json.dumps(json.loads(settings_file.read_text()) | added))
+    (disagreeing / "special_tokens_map.json").write_text(json.dumps({"pad_token": {"content": "!"}}))
+    reference = CLIPTokenizer.from_pretrained(disagreeing)
+
+    for text in ("a red circle", "a star! wow !!"):
+        assert Tokenizer.load(disagreeing).encode(text).tolist() == ids_of(reference, text)
 
 
 def test_ids_of_any_text_are_the_references(folder: Path, reference: CLIPTokenizer) -> None:
