@@ -1,0 +1,83 @@
+"""Paints the same requests in several ways and prints the fingerprints of the pictures as JSON.
+
+A program of its own, because the number of devices is fixed for a process:
+
+    paint_in_company.py CHECKPOINT DEVICES SEATS_PER_DEVICE CACHE_DIR WAY...
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+from engines import PLAIN, VARIED, fingerprint, like, tiny_config
+
+from sdjax_engine.engine import Engine
+from sdjax_engine.request import Image, Request
+
+DEADLINE = 120.0
+
+
+def alone(engine: Engine) -> list[Image]:
+    """Each by itself."""
+    return [engine.submit(request).result(DEADLINE) for request in VARIED]
+
+
+def in_company(engine: Engine) -> list[Image]:
+    """All at once, and all twice."""
+    futures = [engine.submit(request) for request in VARIED * 2]
+    return [future.result(DEADLINE) for future in futures]
+
+
+def in_every_seat(engine: Engine) -> list[Image]:
+    """Behind ever more others, who are still seated when it sits down."""
+    images = []
+    for others in range(engine.capacity(PLAIN.lane)):
+        futures = [engine.submit(like(seed=seed, num_inference_steps=40)) for seed in range(others)]
+        images.append(engine.submit(PLAIN).result(DEADLINE))
+        for future in futures:
+            engine.cancel(future)
+    return images
+
+
+def joined_late(engine: Engine) -> list[Image]:
+    """While a longer image is half painted."""
+    images = []
+    for request in VARIED:
+        begun = threading.Event()
+        first = engine.submit(
+            like(num_inference_steps=150), on_progress=lambda _told, begun=begun: begun.set()
+        )
+        assert begun.wait(DEADLINE)
+        late: Future[Image] = engine.submit(request)
+        images.append(late.result(DEADLINE))
+        engine.cancel(first)
+    return images
+
+
+WAYS = {way.__name__: way for way in (alone, in_company, in_every_seat, joined_late)}
+
+
+def main(checkpoint: str, devices: str, seats_per_device: str, cache_dir: str, *ways: str) -> None:
+    said: list[str] = []
+    config = tiny_config(
+        Path(checkpoint),
+        cache_dir=Path(cache_dir),
+        cpu_devices=int(devices),
+        seats_per_device=int(seats_per_device),
+    )
+    found: dict[Request, set[str]] = {request: set() for request in VARIED}
+    with Engine.open(config, report=said.append) as engine:
+        for way in ways:
+            for image in WAYS[way](engine):
+                found[image.request].add(fingerprint(image))
+        capacity = engine.capacity(PLAIN.lane)
+    pictures = [sorted(found[request]) for request in VARIED]
+    print(json.dumps({"capacity": capacity, "said": said, "pictures": pictures}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,86 @@
+"""A picture depends on its request only: not on company, seat, time of joining, or number of devices."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import VARIED
+
+SCRIPT = Path(__file__).with_name("paint_in_company.py")
+ROOT = Path(__file__).parents[3]
+SEATS_PER_DEVICE = 2
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def paint(checkpoint: Path, cache_dir: Path, devices: int, *ways: str) -> dict[str, Any]:
+    finished = subprocess.run(
+        [sys.executable, *map(str, (SCRIPT, checkpoint, devices, SEATS_PER_DEVICE, cache_dir)), *ways],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    answer: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return answer
+
+
+@pytest.fixture(scope="module")
+def on_two(checkpoint: Path, cache_dir: Path) -> dict[str, Any]:
+    return paint(checkpoint, cache_dir, 2, "alone", "in_company", "in_every_seat", "joined_late")
+
+
+def test_company_seat_and_time_of_joining_change_nothing(on_two: dict[str, Any]) -> None:
+    assert on_two["capacity"] == 4
+    assert [len(different) for different in on_two["pictures"]] == [1] * len(VARIED)
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_the_number_of_devices_changes_nothing(
+    devices: int, on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
+) -> None:
+    answer = paint(checkpoint, cache_dir, devices, "in_company")
+    assert answer["capacity"] == SEATS_PER_DEVICE * devices
+    assert answer["pictures"] == on_two["pictures"]
+
+
+def test_another_start_changes_nothing_and_finds_the_programs_compiled(
+    on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
+) -> None:
+    before = programs_in(cache_dir)
+    assert before
+    answer = paint(checkpoint, cache_dir, 2, "in_company")
+    assert answer["pictures"] == on_two["pictures"]
+    assert programs_in(cache_dir) == before
+
+
+def programs_in(cache_dir: Path) -> set[str]:
+    return {path.name for path in cache_dir.iterdir() if not path.name.endswith("-atime")}
+
+
+def test_the_start_says_what_it_does(on_two: dict[str, Any]) -> None:
+    said = on_two["said"]
+    assert said[0].startswith("2 devices: cpu")
+    assert "on the CPU, not on an accelerator, because" in said[1]
+    assert said[2].startswith("loading tiny from ")
+    assert [line.split(" in ")[0] for line in said[3:-1]] == [
+        "compiled tiny encode",
+        "compiled tiny:16x16:guided admit",
+        "compiled tiny:16x16:guided denoise",
+        "compiled tiny:16x16 decode",
+        "compiled tiny:16x16:unguided admit",
+        "compiled tiny:16x16:unguided denoise",
+    ]
+    assert said[-1].startswith("ready after ")
