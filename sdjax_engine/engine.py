@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -51,11 +51,7 @@ class Engine:
             report(line)
         compiler = Compiler(mesh=mesh, report=report, clock=clock)
         models = _load(config, compiler)
-        desks = {
-            lane: _desk(lane, model, config, compiler)
-            for model in models.values()
-            for lane in lanes(model.offer)
-        }
+        desks = _compile(models, config, compiler)
         report(f"ready after {clock() - started:.1f} s")
         return cls(models, desks, clock)
 
@@ -127,6 +123,14 @@ def _load(config: EngineConfig, compiler: Compiler) -> dict[str, LoadedModel]:
         )
         models[spec.offer.model] = LoadedModel(spec.offer, checkpoint, compiler)
     return models
+
+
+def _compile(models: Mapping[str, LoadedModel], config: EngineConfig, compiler: Compiler) -> dict[Lane, Desk]:
+    """Compile every lane, as many at once as there are cores."""
+    every = [lane for model in models.values() for lane in lanes(model.offer)]
+    with ThreadPoolExecutor(devices.usable_cores(), thread_name_prefix="compile") as pool:
+        desks = pool.map(lambda lane: _desk(lane, models[lane.model], config, compiler), every)
+        return dict(zip(every, desks, strict=True))
 
 
 def _desk(lane: Lane, model: LoadedModel, config: EngineConfig, compiler: Compiler) -> Desk:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,13 +37,15 @@ def use_cache(folder: Path | None) -> None:
 class Compiler:
     """Compiles the programs of a start-up for one mesh, and tells of each when it is done.
 
-    A program is known by its name: asked for again (two lanes decode alike), it is not compiled again.
+    Several threads may compile at once: XLA uses one core for most of a program's compilation. A program is
+    known by its name: asked for again (two lanes decode alike), it is not compiled again.
     """
 
     mesh: Mesh
     report: Callable[[str], None]
     clock: Callable[[], float] = time.perf_counter
-    _compiled: dict[str, Program] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _programs: dict[str, Future[Program]] = field(default_factory=dict, init=False)
 
     def compile(
         self,
@@ -56,11 +60,20 @@ class Compiler:
         `arguments` are arrays of the whole mesh like those of later calls, `specs` says how each is spread;
         every result is spread by seat. The arguments numbered in `donate` are used up by a call.
         """
-        if name in self._compiled:
-            return self._compiled[name]
+        with self._lock:
+            known = self._programs.get(name)
+            if known is None:
+                mine = self._programs[name] = Future[Program]()
+        if known is not None:
+            return known.result()
         started = self.clock()
         spread = jax.shard_map(function, mesh=self.mesh, in_specs=specs, out_specs=BY_SEAT, check_vma=False)
-        program: Program = jax.jit(spread, donate_argnums=donate).lower(*arguments).compile()
-        self.report(f"compiled {name} in {self.clock() - started:.1f} s")
-        self._compiled[name] = program
+        try:
+            program: Program = jax.jit(spread, donate_argnums=donate).lower(*arguments).compile()
+        except Exception as error:
+            mine.set_exception(error)
+            raise
+        mine.set_result(program)
+        with self._lock:
+            self.report(f"compiled {name} in {self.clock() - started:.1f} s")
         return program
