@@ -12,11 +12,11 @@ import argparse
 from pathlib import Path
 
 import torch
-from diffusers import AutoencoderKL, StableDiffusionPipeline
+from diffusers import AutoencoderKL, StableDiffusionPipeline, UNet2DConditionModel
 from transformers import CLIPTextModel, CLIPTokenizer
 
 from sdjax_engine.demo.training import autoencoder, denoiser, text
-from sdjax_engine.demo.training.latents import encode_scenes
+from sdjax_engine.demo.training.latents import LatentScenes, encode_scenes
 
 
 def trained_autoencoder(out: Path, *, steps: int) -> AutoencoderKL:
@@ -35,45 +35,56 @@ def schooled_encoder(out: Path, *, steps: int) -> tuple[CLIPTextModel, CLIPToken
     return CLIPTextModel.from_pretrained(folder), tokenizer
 
 
-def write_checkpoint(
-    out: Path, painter: denoiser.Painter, vae: AutoencoderKL, tokenizer: CLIPTokenizer
-) -> None:
-    """Write the whole checkpoint to `out / "checkpoint"`, weights in bfloat16."""
-    pipeline = StableDiffusionPipeline(
-        vae=vae,
-        text_encoder=painter.encoder,
-        tokenizer=tokenizer,
-        unet=painter.unet,
-        scheduler=denoiser.build_scheduler(),
-        safety_checker=None,
-        feature_extractor=None,
-        requires_safety_checker=False,
-    )
-    pipeline.save_pretrained(out / "checkpoint")
+def latent_scenes(out: Path, vae: AutoencoderKL, *, count: int) -> LatentScenes:
+    file = out / "scenes.pt"
+    if not file.exists():
+        encode_scenes(vae, count=count).save(file)
+    return LatentScenes.load(file)
+
+
+def starting_unet(out: Path, *, resume: bool) -> UNet2DConditionModel:
+    torch.manual_seed(3)
+    if resume:
+        return UNet2DConditionModel.from_pretrained(out / "checkpoint" / "unet").train()
+    return denoiser.build_unet()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Train every part in turn."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("--autoencoder-steps", type=int, default=2500)
-    parser.add_argument("--school-steps", type=int, default=1600)
-    parser.add_argument("--scenes", type=int, default=40_000)
+    parser.add_argument("--school-steps", type=int, default=1000)
+    parser.add_argument("--scenes", type=int, default=24_000)
     parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--minutes", type=float, default=75.0, help="longest time for the denoiser")
+    parser.add_argument("--resume", action="store_true", help="go on from the UNet in OUT/checkpoint")
     options = parser.parse_args()
-    vae = trained_autoencoder(options.out, steps=options.autoencoder_steps)
-    encoder, tokenizer = schooled_encoder(options.out, steps=options.school_steps)
-    data = encode_scenes(vae, count=options.scenes)
-    torch.manual_seed(3)
-    painter = denoiser.Painter(encoder.train(), denoiser.build_unet())
-    print(f"{sum(p.numel() for p in painter.unet.parameters()):,} parameters in the UNet", flush=True)
+    out: Path = options.out
+    vae = trained_autoencoder(out, steps=options.autoencoder_steps)
+    encoder, tokenizer = schooled_encoder(out, steps=options.school_steps)
+    data = latent_scenes(out, vae, count=options.scenes)
+    unet = starting_unet(out, resume=options.resume)
+    print(f"{sum(p.numel() for p in unet.parameters()):,} parameters in the UNet", flush=True)
+
+    def write_checkpoint(averaged: UNet2DConditionModel) -> None:
+        pipeline = StableDiffusionPipeline(
+            vae=vae,
+            text_encoder=encoder,
+            tokenizer=tokenizer,
+            unet=averaged,
+            scheduler=denoiser.build_scheduler(),
+            safety_checker=None,
+            feature_extractor=None,
+            requires_safety_checker=False,
+        )
+        pipeline.save_pretrained(out / "checkpoint")
+
+    reader = denoiser.Reader(encoder, tokenizer)
     denoiser.train(
-        painter,
-        tokenizer,
-        data,
-        steps=options.steps,
-        minutes=options.minutes,
-        on_average=lambda averaged: write_checkpoint(options.out, averaged, vae, tokenizer),
+        unet, reader, data, steps=options.steps, minutes=options.minutes, on_average=write_checkpoint
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,6 +22,16 @@ class LatentScenes:
 
     scenes: list[Scene]
     latents: Tensor
+
+    @classmethod
+    def load(cls, file: Path) -> LatentScenes:
+        """Read what `save` wrote."""
+        kept = torch.load(file, weights_only=False)
+        return cls(scenes=kept["scenes"], latents=kept["latents"])
+
+    def save(self, file: Path) -> None:
+        """Keep the set, so that training can be taken up again."""
+        torch.save({"scenes": self.scenes, "latents": self.latents}, file)
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[list[Scene], Tensor]:
         chosen = rng.integers(len(self.scenes), size=count)
