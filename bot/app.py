@@ -97,6 +97,7 @@ async def assemble(config: Config, stack: AsyncExitStack) -> Parts:
     stack.push_async_callback(store.close)
     artifacts = Artifacts(config.queue.artifacts)
     use_address(config.discord.api_url, config.discord.gateway_url)
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # this bot never speaks
 
     async def announce(job: Job) -> None:
         await progress.announce(job)
@@ -143,12 +144,19 @@ async def log_in(client: discord.Client, token: str, api_url: str) -> None:
 
 
 async def connect(client: discord.Client) -> None:
-    """Stay connected to the gateway; discord.py reconnects by itself where that can help."""
+    """Stay connected to the gateway; discord.py reconnects by itself where that can help.
+
+    Cancelling it closes the client: discord.py's own loop can miss a cancellation while it connects.
+    """
+    connection = asyncio.create_task(client.connect(), name="gateway connection")
     try:
-        await client.connect()
-    except discord.ConnectionClosed as error:
-        raise DiscordUnavailable(f"Discord has closed the connection: {error}.") from error
-    raise DiscordUnavailable("The connection to Discord has ended.")
+        await asyncio.wait({connection})
+    finally:
+        await client.close()
+        connection.cancel()
+        (ending,) = await asyncio.gather(connection, return_exceptions=True)
+    reason = f": {ending}" if isinstance(ending, discord.ConnectionClosed) else ""
+    raise DiscordUnavailable(f"Discord has ended the connection{reason}.")
 
 
 def open_engine(config: Config, report: Report) -> Engine:

@@ -12,6 +12,7 @@ from bot.app import serve
 from bot.config import Config
 from bot.errors import BotError
 from bot.lifetime import Running, Stop, Stopped, run_to_the_end
+from bot.log import set_up
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 
@@ -29,6 +30,7 @@ def run_demo(*, port: int | None, once: bool, report: Report) -> None:
     The queue lives in a temporary folder, since the sandbox forgets its messages with every stop;
     pictures and compiled programs stay in `var/demo`. Without a `port`, the usual one or any free one.
     """
+    set_up("error")
     run_to_the_end(demo(port=port, once=once, report=report))
 
 

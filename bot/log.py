@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
+CHATTY = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy")
+
 _job: ContextVar[str | None] = ContextVar("job", default=None)
 
 
@@ -25,7 +27,10 @@ def about(job_id: str) -> Iterator[None]:
 
 
 def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: TextIO | None = None) -> None:
-    """Send the whole process's log to `stream`, the standard error stream when left out."""
+    """Send the whole process's log to `stream`, the standard error stream when left out.
+
+    Of libraries that tell of their every step, only warnings are heard.
+    """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     handler.addFilter(_add_job)
@@ -34,6 +39,8 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level.upper())
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
 
 
 def _add_job(record: logging.LogRecord) -> bool:

@@ -22,8 +22,15 @@ class Ended:
     """What a finished process leaves."""
 
     status: int
-    out: str
     err: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bot:
+    """A process of the bot; its standard error goes to a file, since a full pipe would stop it."""
+
+    process: asyncio.subprocess.Process
+    err: Path
 
 
 def write_config(
@@ -55,45 +62,40 @@ def write_config(
     return file
 
 
-async def start(*arguments: str, cwd: Path | None = None) -> asyncio.subprocess.Process:
+async def start(*arguments: str, err: Path) -> Bot:
     """Start `sdjax-bot` with these arguments."""
-    environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "bot"),
-        *arguments,
-        cwd=cwd,
-        env=environ,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with err.open("wb") as file:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "bot", *arguments), env=environ, stderr=file
+        )
+    return Bot(process=process, err=err)
 
 
-async def end(process: asyncio.subprocess.Process, number: signal.Signals | None = None) -> Ended:
+async def end(bot: Bot, number: signal.Signals | None = None) -> Ended:
     """Send the signal, if any, and wait for the end."""
-    if number is not None and process.returncode is None:
-        process.send_signal(number)
+    if number is not None and bot.process.returncode is None:
+        bot.process.send_signal(number)
     async with asyncio.timeout(END_SECONDS if number else START_SECONDS):
-        out, err = await process.communicate()
-    assert process.returncode is not None
-    return Ended(status=process.returncode, out=out.decode(), err=err.decode())
+        status = await bot.process.wait()
+    return Ended(status=status, err=bot.err.read_text())
 
 
-async def finished(*arguments: str, cwd: Path | None = None) -> Ended:
-    """Run `sdjax-bot` with these arguments to its end."""
-    return await end(await start(*arguments, cwd=cwd))
+async def finished(config: Path) -> Ended:
+    """Run the bot to its own end."""
+    return await end(await start("run", "--config", str(config), err=config.with_suffix(".err")))
 
 
 @asynccontextmanager
-async def bot(config: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def running(config: Path) -> AsyncIterator[Bot]:
     """The bot as a process, killed at the end if it still runs."""
-    process = await start("run", "--config", str(config))
+    bot = await start("run", "--config", str(config), err=config.with_suffix(".err"))
     try:
-        yield process
+        yield bot
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
+        if bot.process.returncode is None:
+            bot.process.kill()
+            await bot.process.wait()
 
 
 def sentences(err: str) -> Sequence[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import bot, end, finished, sentences, write_config
+from processes import end, finished, running, sentences, write_config
 
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
@@ -29,13 +30,11 @@ def config(sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cach
     )
 
 
-async def commands_known(member: Member) -> None:
-    """Wait until the bot has registered its commands and answers."""
-    await member._until(lambda: _registered(member), START_SECONDS, "no commands")
-
-
-async def _registered(member: Member) -> bool:
-    return bool((await member.state())["commands"])
+async def connected(sandbox: Sandbox) -> None:
+    """Wait until a bot is there to answer: its commands are registered before that."""
+    async with asyncio.timeout(START_SECONDS):
+        while not sandbox.connected:  # noqa: ASYNC110 - another process sets no event
+            await asyncio.sleep(0.05)
 
 
 def with_pictures(messages: list[Message]) -> list[Message]:
@@ -64,8 +63,8 @@ async def test_killed_at_work_and_started_again_everything_is_delivered_once(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with Member(sandbox.address, "Mina") as mina:
-        async with bot(config) as process:
-            await commands_known(mina)
+        async with running(config) as process:
+            await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a red circle {number}", seed=number, steps=60, variants=2)
                 for number in range(JOBS)
@@ -73,7 +72,7 @@ async def test_killed_at_work_and_started_again_everything_is_delivered_once(
             await delivered(mina, 1)
             await end(process, signal.SIGKILL)
         assert len(with_pictures(await mina.messages())) < JOBS
-        async with bot(config) as process:
+        async with running(config) as process:
             await delivered(mina, JOBS)
             stopped = await end(process, signal.SIGTERM)
         assert stopped.status == 0, stopped.err
@@ -83,8 +82,8 @@ async def test_killed_at_work_and_started_again_everything_is_delivered_once(
 @pytest.mark.slow
 async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: Sandbox, config: Path) -> None:
     async with Member(sandbox.address, "Mina") as mina:
-        async with bot(config) as process:
-            await commands_known(mina)
+        async with running(config) as process:
+            await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a blue star {number}", seed=number, steps=60, variants=2)
                 for number in range(JOBS)
@@ -93,7 +92,7 @@ async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: S
             stopped = await end(process, signal.SIGTERM)
         assert stopped.status == 0, stopped.err
         assert "Traceback" not in stopped.err
-        async with bot(config) as process:
+        async with running(config) as process:
             await delivered(mina, JOBS)
             stopped = await end(process, signal.SIGINT)
         assert stopped.status == 0, stopped.err
@@ -111,7 +110,7 @@ async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
         cache=compile_cache,
         token="wrong-token",
     )
-    ended = await finished("run", "--config", str(config))
+    ended = await finished(config)
     assert ended.status == 2, ended.err
     assert len(sentences(ended.err)) == 1
     assert "refuses the token" in ended.err
@@ -128,7 +127,7 @@ async def test_an_unreachable_discord_is_one_sentence_and_a_failure(
         checkpoint=tiny_checkpoint,
         cache=compile_cache,
     )
-    ended = await finished("run", "--config", str(config))
+    ended = await finished(config)
     assert ended.status == 1, ended.err
     assert len(sentences(ended.err)) == 1
     assert "cannot be reached" in ended.err
@@ -145,7 +144,7 @@ async def test_an_unreadable_checkpoint_is_one_sentence_and_a_failure(
         checkpoint=tmp_path / "nothing here",
         cache=compile_cache,
     )
-    ended = await finished("run", "--config", str(config))
+    ended = await finished(config)
     assert ended.status == 1, ended.err
     assert len(sentences(ended.err)) == 1
     assert "nothing here" in ended.err
