@@ -41,7 +41,10 @@ async def demo(*, port: int | None, once: bool, report: Report) -> None:
     sandbox = await open_sandbox(port)
     try:
         with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:
-            report(f"The page: {sandbox.address}  (it answers once the bot is ready)")
+            report(f"Pictures and compiled programs stay in {FOLDER}; the queue begins empty each time.")
+            report(
+                f"The page:    {sandbox.address}  (commands are there in a moment, pictures when it is ready)"
+            )
             running = Running(stop)
             try:
                 await serve_and_play(configuration(sandbox, Path(folder)), running, stop, once, report)

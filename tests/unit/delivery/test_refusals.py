@@ -1,0 +1,48 @@
+"""What Discord's refusals mean, and how long to wait after one."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import discord
+import pytest
+
+from bot.delivery.outbox import LONGEST_WAIT, backoff
+from bot.delivery.refusals import Refusal, understand
+
+
+def refused(status: int, code: int = 0) -> discord.HTTPException:
+    response = cast("Any", SimpleNamespace(status=status, reason=""))
+    return discord.HTTPException(response, {"code": code, "message": ""})
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "by_token", "meaning"),
+    [
+        (500, 0, True, Refusal.LATER),
+        (429, 0, False, Refusal.LATER),
+        (401, 0, False, Refusal.LATER),
+        (401, 50027, True, Refusal.DEAD_TOKEN),
+        (404, 10015, True, Refusal.DEAD_TOKEN),
+        (404, 10008, True, Refusal.MESSAGE_DELETED),
+        (404, 10008, False, Refusal.MESSAGE_DELETED),
+        (404, 10003, False, Refusal.CHANNEL_DELETED),
+        (403, 50001, False, Refusal.NO_ACCESS),
+        (403, 50007, False, Refusal.NO_ACCESS),
+        (413, 40005, True, Refusal.TOO_LARGE),
+        (400, 40005, False, Refusal.TOO_LARGE),
+        (400, 50035, False, Refusal.REJECTED),
+    ],
+)
+def test_a_refusal_means_what_the_next_step_depends_on(
+    status: int, code: int, by_token: bool, meaning: Refusal
+) -> None:
+    assert understand(refused(status, code), by_token=by_token) is meaning
+
+
+def test_waits_grow_to_a_limit_and_are_spread() -> None:
+    waits = [backoff(attempts, 0.5) for attempts in range(20)]
+    assert waits == sorted(waits)
+    assert waits[-1] < LONGEST_WAIT
+    assert backoff(3, 0.0) < backoff(3, 0.9)
