@@ -1,0 +1,64 @@
+"""What is said of the devices, how arrays are laid on them, and what an engine cannot be opened with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+from engines import TINY
+
+import sdjax_engine
+from sdjax_engine import devices
+from sdjax_engine.config import EngineConfig, ModelSpec
+
+SPEC = ModelSpec(offer=TINY, source="demo")
+
+
+def test_the_report_counts_the_devices_and_says_why_it_is_the_cpu() -> None:
+    count, reason = devices.report()
+    assert count.startswith(f"{jax.device_count()} device")
+    assert reason.startswith("Painting on the CPU, not on an accelerator, because ")
+
+
+def test_rows_are_spread_over_the_devices_and_parameters_copied_to_each() -> None:
+    mesh = devices.open_mesh()
+    count = devices.device_count(mesh)
+    rows = np.arange(2 * count, dtype=np.float32)
+    assert {each.data.shape for each in devices.shard(rows, mesh).addressable_shards} == {(2,)}
+    copies = devices.replicate(rows, mesh).addressable_shards
+    assert len(copies) == count
+    for copy in copies:
+        np.testing.assert_array_equal(np.asarray(copy.data), rows)
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(3, 3), (0, devices.usable_cores())])
+def test_the_cpu_is_split_into_as_many_devices_as_asked_for(asked: int, expected: int) -> None:
+    code = (
+        "import jax; from sdjax_engine import devices\n"
+        f"assert devices.setup_cpu({asked}); print(devices.device_count(devices.open_mesh()))\n"
+        "assert not devices.setup_cpu(5), 'too late, and said so'"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == expected
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"models": ()},
+        {"models": (SPEC, SPEC)},
+        {"models": (SPEC,), "seats_per_device": 0},
+        {"models": (SPEC,), "cpu_devices": -1},
+    ],
+)
+def test_an_impossible_configuration_is_refused(values: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="not"):
+        EngineConfig(**values)
+
+
+@pytest.mark.parametrize("name", sdjax_engine.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(sdjax_engine, name).__name__ == name
