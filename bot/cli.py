@@ -86,6 +86,9 @@ def check_config(path: Path) -> None:
     from bot.config import Config
 
     config = Config.load(path)
+    from bot.store import check_url
+
+    check_url(config.queue.database)
     models = ", ".join(model.name for model in config.models)
     click.echo(f"{path} is in order; it offers {models}.")
 

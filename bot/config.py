@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
@@ -82,7 +83,8 @@ def _check_database(value: str) -> str:
     scheme, separator, _ = value.partition("://")
     if not separator or scheme not in SUPPORTED_DATABASES:
         choices = " or ".join(f"{scheme}://…" for scheme in SUPPORTED_DATABASES)
-        raise Impossible(f"“{value}” is not a database this bot can use: write {choices}")
+        shown = re.sub("//.*@", "//…@", value)  # it may hold a password
+        raise Impossible(f"“{shown}” is not a database this bot can use: write {choices}")
     return value
 
 

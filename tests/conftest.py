@@ -1,4 +1,4 @@
-"""What every test shares: JAX on the CPU, and a hub that no test may reach."""
+"""What every test shares: JAX on the CPU, a hub that no test may reach, and a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -6,3 +6,5 @@ import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+pytest_plugins = ["postgres_server"]

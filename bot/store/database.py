@@ -9,11 +9,12 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.errors import ConfigurationError
 from bot.store.failures import TRANSLATED, unavailable
 from bot.store.migrate import upgrade
+from bot.store.postgresql_server import create_postgresql_engine, postgresql_place
 from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
 
 # What is read belongs to one moment; SQLite's readers have that anyhow.
@@ -45,11 +46,9 @@ class Database:
             place = sqlite_path(parsed)
             with _translated(place):
                 await asyncio.to_thread(check_file, parsed)
-            engine = create_sqlite_engine(parsed)
         else:
-            place = parsed.render_as_string(hide_password=True)
-            engine = _create_postgresql_engine(parsed)
-        database = cls(engine, place)
+            place = postgresql_place(parsed)
+        database = cls(_create_engine(parsed), place)
         try:
             async with database.write() as connection:
                 await connection.run_sync(upgrade)
@@ -77,6 +76,11 @@ class Database:
                 yield connection
 
 
+def check_url(url: str) -> None:
+    """Raise ConfigurationError for a URL that can never work here; connects to nothing."""
+    _create_engine(_parse(url))
+
+
 def insert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     """An INSERT that knows ON CONFLICT, which both databases have and SQLAlchemy keeps per dialect."""
     return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
@@ -85,9 +89,11 @@ def insert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert | post
 def _parse(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):
         # The text is not repeated: it may hold a password.
         raise ConfigurationError("The queue's database is no URL, such as sqlite:///var/queue.") from None
+    if "@" in (parsed.host or ""):
+        raise ConfigurationError("An @ in the password of the queue's database must be written %40.")
     backend = parsed.get_backend_name()
     if backend not in _DRIVERS:
         raise ConfigurationError(f"The queue's database is sqlite or postgresql, not {backend}.")
@@ -98,13 +104,9 @@ def _parse(url: str) -> sa.URL:
     return parsed.set(drivername=_DRIVERS[backend])
 
 
-def _create_postgresql_engine(url: sa.URL) -> AsyncEngine:
-    try:
-        return create_async_engine(url, pool_pre_ping=True)
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "A queue on postgresql needs its driver: pip install 'sdjax-bot[postgres]'."
-        ) from None
+def _create_engine(url: sa.URL) -> AsyncEngine:
+    sqlite = url.get_backend_name() == "sqlite"
+    return create_sqlite_engine(url) if sqlite else create_postgresql_engine(url)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from bot.jobs import Delivery
 from bot.store.rows import load_jobs
 from bot.store.tables import deliveries, images, jobs
-from bot.store.transitions import RESULT, cancel_images, lock_owned_job
+from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
 from bot.store.verbs import Verbs
 
 DELETED = "deleted"
@@ -36,14 +36,13 @@ class DeliveryVerbs(Verbs):
     async def mark_delivered(self, delivery_id: int, *, outcome: str, message_id: int | None = None) -> None:
         """Settle a delivery for good; the first outcome stays. `message_id` is where the result is now."""
         values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}
+        of_delivery = sa.select(deliveries.c.job_id).where(deliveries.c.id == delivery_id).scalar_subquery()
         async with self._database.write() as connection:
+            await lock_job(connection, of_delivery)
             changed = await connection.execute(_open(delivery_id, **values))
             if changed.rowcount and message_id is not None:
-                of_delivery = sa.select(deliveries.c.job_id).where(deliveries.c.id == delivery_id)
                 await connection.execute(
-                    sa.update(jobs)
-                    .where(jobs.c.id == of_delivery.scalar_subquery())
-                    .values(message_id=message_id)
+                    sa.update(jobs).where(jobs.c.id == of_delivery).values(message_id=message_id)
                 )
 
     async def retry_delivery(self, delivery_id: int, *, at: float) -> None:

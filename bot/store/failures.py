@@ -11,6 +11,7 @@ from bot.errors import StoreUnavailable
 
 TRANSLATED = (DBAPIError, PoolTimeout, sqlite3.Error, OSError)
 _MISTAKES_OF_OURS = (IntegrityError, ProgrammingError, DataError, NotSupportedError)
+# By the beginning of SQLite's error name or of PostgreSQL's SQLSTATE.
 _SENTENCES = {
     "SQLITE_FULL": "The disk that holds {place} is full: free some space.",
     "SQLITE_BUSY": "{place} is locked by another process: stop that process or wait until it is done.",
@@ -21,17 +22,25 @@ _SENTENCES = {
     "SQLITE_NOTADB": "{place} is not a queue database: move it away, or name another file.",
     "SQLITE_CORRUPT": "{place} is damaged: restore it from a backup, or move it away.",
     "SQLITE_IOERR": "{place} cannot be read or written: the disk is full or broken.",
+    "25006": "{place} only lets itself be read: name the server that takes writes.",
+    "28": "{place} refuses this user and password: {reason}.",
+    "3D000": "{place} does not exist: create that database, or name another one.",
+    "42501": "{place} does not allow this user to keep a queue in it: {reason}.",
+    "53100": "The disk that holds {place} is full: free some space.",
+    "53300": "{place} has no connection left: raise its max_connections, or stop other programs.",
 }
 
 
 def unavailable(error: Exception, place: str) -> StoreUnavailable | None:
     """The error to raise instead of `error`, or None when it shows a mistake in the program."""
-    if isinstance(error, _MISTAKES_OF_OURS):
-        return None
     cause = error.orig if isinstance(error, DBAPIError) else error
-    name = getattr(cause, "sqlite_errorname", "")
+    reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
+    name = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
     for code, sentence in _SENTENCES.items():
         if name.startswith(code):  # extended codes append to the plain one: SQLITE_IOERR_WRITE
-            return StoreUnavailable(sentence.format(place=place))
-    reason = str(cause).strip().splitlines()[:1] or [type(cause).__name__]
-    return StoreUnavailable(f"{place} cannot be used: {reason[0]}.")
+            return StoreUnavailable(sentence.format(place=place, reason=reason))
+    if isinstance(error, _MISTAKES_OF_OURS):
+        return None
+    if isinstance(cause, TimeoutError):
+        return StoreUnavailable(f"{place} does not answer: check that it runs and can be reached.")
+    return StoreUnavailable(f"{place} cannot be used: {reason}.")

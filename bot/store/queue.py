@@ -34,6 +34,8 @@ class QueueVerbs(Verbs):
         """
         share = fairness.share(recipe.cost, weight)
         async with self._database.write() as connection:
+            if caps != NO_CAPS:
+                await _wait_for_turn(connection)
             known = await _job_of(connection, origin.interaction_id)
             if known is None:
                 await _refuse_over(connection, caps, origin.user_id)
@@ -140,6 +142,11 @@ async def _add_images(
     ]
     await connection.execute(sa.insert(images), rows)
     await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))
+
+
+async def _wait_for_turn(connection: AsyncConnection) -> None:
+    # What is counted must still be so when the job is stored: together, many would pass the caps.
+    await connection.execute(sa.select(virtual_clock.c.id).with_for_update())
 
 
 async def _refuse_over(connection: AsyncConnection, caps: Caps, user_id: int) -> None:

@@ -24,8 +24,12 @@ def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Upda
     return sa.update(images).where(condition, images.c.state.not_in(never)).values(state=to, **values)
 
 
-async def lock_job(connection: AsyncConnection, job_id: str) -> None:
-    """Make other transactions on this job wait, so that of its last images exactly one ends the job."""
+async def lock_job(connection: AsyncConnection, job_id: str | sa.ScalarSelect[str]) -> None:
+    """Make other transactions on this job wait, so that of its last images exactly one ends the job.
+
+    Comes before all that is changed of a job, its images and its delivery: with one order for everybody
+    no two transactions wait for each other. Claims, which begin with images, wait for no job.
+    """
     await connection.execute(sa.select(jobs.c.id).where(jobs.c.id == job_id).with_for_update())
 
 

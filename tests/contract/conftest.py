@@ -20,9 +20,16 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
 
 
-@pytest.fixture(params=["sqlite_url"])
+@pytest.fixture(params=["sqlite_url", pytest.param("postgres_url", marks=pytest.mark.postgres)])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """The address of an empty database, once for each kind."""
+    """The address of a database in which nothing is kept yet, once for each kind."""
+    url: str = request.getfixturevalue(request.param)
+    return url
+
+
+@pytest.fixture(params=["sqlite_url", pytest.param("bare_postgres_url", marks=pytest.mark.postgres)])
+def bare_database_url(request: pytest.FixtureRequest) -> str:
+    """The address of a database without tables, once for each kind."""
     url: str = request.getfixturevalue(request.param)
     return url
 

@@ -1,4 +1,4 @@
-"""What holds for the database in a file: restarts, migrations, and a sentence for whatever is wrong."""
+"""What holds for the database in a file: durable commits, and a sentence for whatever is wrong."""
 
 import asyncio
 import sqlite3
@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from stores import ORIGIN, RECIPE, TTL, Clock, origin, recipe
+from stores import ORIGIN, RECIPE, Clock, origin, recipe
 
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State
 from bot.store import Store
-from bot.store.tables import metadata
 
 
 @pytest.fixture
@@ -34,35 +31,6 @@ async def refusal(database: Path) -> str:
     return str(told.value)
 
 
-async def test_a_restart_keeps_everything(database: Path, clock: Clock) -> None:
-    url = f"sqlite+aiosqlite:///{database}"
-    first = await Store.open(url, clock=clock)
-    waiting = await first.enqueue(recipe(variants=2), origin(1, user_id=1))
-    done = await first.enqueue(RECIPE, origin(2, user_id=2))
-    await first.set_message(done.id, 5)
-    (claim,) = await first.claim("worker", limit=1, ttl=TTL)
-    claims = await first.claim("worker", limit=1, ttl=TTL)
-    done = await first.complete(claims[0], artifact="aa/aa.png", seconds=2.0)
-    waiting = await first.job(waiting.id)
-    await first.close()
-
-    second = await Store.open(url, clock=clock)
-    assert [await second.job(job.id) for job in (waiting, done)] == [waiting, done]
-    assert [delivery.job for delivery in await second.undelivered(limit=9)] == [done]
-    assert await second.run_seconds(RECIPE.lane) == 2.0
-    assert await second.heartbeat({claim: 3}, ttl=TTL) == set()
-    assert await second.recover("worker") == 1
-    assert len(await second.claim("worker", limit=9, ttl=TTL)) == 2
-    await second.close()
-
-
-async def test_a_new_database_may_be_opened_by_many_at_once(database: Path) -> None:
-    stores = await asyncio.gather(*(Store.open(f"sqlite:///{database}") for _ in range(6)))
-    await asyncio.gather(*(store.enqueue(RECIPE, origin(n)) for n, store in enumerate(stores)))
-    assert (await stores[0].counts())[State.WAITING] == 6
-    await asyncio.gather(*(store.close() for store in stores))
-
-
 async def test_commits_are_durable_and_keys_enforced(store: Store) -> None:
     async with store._database.write() as connection:
         pragmas = [
@@ -70,14 +38,6 @@ async def test_commits_are_durable_and_keys_enforced(store: Store) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         ]
     assert pragmas == ["wal", 2, 1, 50]
-
-
-@pytest.mark.usefixtures("store")
-def test_migrations_make_the_tables_of_the_code(database: Path) -> None:
-    engine = sa.create_engine(f"sqlite:///{database}")
-    with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-    engine.dispose()
 
 
 async def test_a_missing_disk_is_not_mistaken_for_an_empty_queue(tmp_path: Path) -> None:
@@ -94,14 +54,6 @@ async def test_a_file_of_another_kind_is_told_and_left_alone(tmp_path: Path) -> 
     other.write_text(text)
     assert "is not a queue database" in await refusal(other)
     assert other.read_text() == text
-
-
-async def test_a_database_of_a_newer_version_is_left_alone(store: Store, database: Path) -> None:
-    await store.enqueue(RECIPE, ORIGIN)
-    with closing(sqlite3.connect(database)) as raw, raw:
-        raw.execute("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(StoreUnavailable, match="newer version"):
-        await Store.open(f"sqlite:///{database}")
 
 
 async def test_a_locked_database_is_told_and_works_once_it_is_free(store: Store, database: Path) -> None:

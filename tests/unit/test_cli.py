@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,18 @@ def test_every_mistake_of_a_configuration_is_named_at_once(
     told = capsys.readouterr().err
     assert "token_file" in told
     assert "seats_per_device" in told
+
+
+def test_a_database_without_its_driver_is_told_before_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)  # as if it were not installed
+    file = tmp_path / "config.toml"
+    file.write_text('[queue]\ndatabase = "postgresql+asyncpg://bot:secret@localhost/queue"\n')
+    assert run(monkeypatch, "check-config", "--config", str(file)) == 2
+    assert capsys.readouterr().err == (
+        "sdjax-bot: A queue on postgresql needs its driver: pip install 'sdjax-bot[postgres]'.\n"
+    )
 
 
 def test_the_bot_does_not_start_without_a_token(

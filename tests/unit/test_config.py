@@ -128,6 +128,11 @@ def test_a_model_becomes_an_offer() -> None:
             "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
         ),
         (
+            {"queue": {"database": "postgresql://bot:secret@host/queue"}},
+            "queue.database: “postgresql://…@host/queue” is not a database this bot can use: "
+            "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
+        ),
+        (
             {"queue": {"max_waiting_per_user": 3000}},
             "queue.max_waiting: 1000 is less than max_waiting_per_user = 3000.",
         ),

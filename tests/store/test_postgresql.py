@@ -1,0 +1,135 @@
+"""What holds for the database on a server: a sentence for whatever is wrong with it, and its return."""
+
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+import sqlalchemy as sa
+from postgres_server import PASSWORD, PostgresServer
+from stores import ORIGIN, RECIPE, Clock, origin
+
+from bot.errors import ConfigurationError, StoreUnavailable
+from bot.jobs import State
+from bot.store import Store, check_url
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+async def store(postgres_url: str, clock: Clock) -> AsyncIterator[Store]:
+    store = await Store.open(postgres_url, clock=clock)
+    yield store
+    await store.close()
+
+
+async def refusal(url: str) -> str:
+    """The sentence with which opening this database is refused."""
+    with pytest.raises(StoreUnavailable) as told:
+        await (await Store.open(url)).close()
+    sentence = str(told.value)
+    assert sentence.startswith(("postgresql+asyncpg://", "The disk"))
+    assert PASSWORD not in sentence
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://bot:{0}@127.0.0.1:1/queue", "postgresql://bot@/queue?host=/nowhere&password={0}"]
+)
+async def test_a_server_that_does_not_run_is_told(url: str) -> None:
+    assert "cannot be used" in await refusal(url.format(PASSWORD))
+
+
+async def test_a_server_that_keeps_silent_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        assert "does not answer" in await refusal(
+            f"postgresql://bot:{PASSWORD}@127.0.0.1:{port}/queue?timeout=0.2"
+        )
+
+
+async def test_a_wrong_password_is_told(postgres_server: PostgresServer) -> None:
+    sentence = await refusal(postgres_server.url("postgres", password=f"{PASSWORD}-2"))
+    assert 'refuses this user and password: password authentication failed for user "postgres"' in sentence
+
+
+async def test_a_missing_database_is_told(postgres_server: PostgresServer) -> None:
+    assert "does not exist: create that database" in await refusal(postgres_server.url("elsewhere"))
+
+
+async def test_a_user_who_may_not_make_tables_is_told(
+    postgres_server: PostgresServer, bare_postgres_url: str
+) -> None:
+    guest = sa.make_url(bare_postgres_url).set(username="guest").render_as_string(hide_password=False)
+    postgres_server.execute(f"CREATE ROLE guest LOGIN PASSWORD '{PASSWORD}'")
+    try:
+        assert "does not allow this user to keep a queue in it: permission denied" in await refusal(guest)
+    finally:
+        postgres_server.execute("DROP ROLE guest")
+
+
+async def test_a_server_that_takes_no_writes_is_told(
+    postgres_server: PostgresServer, bare_postgres_url: str
+) -> None:
+    name = sa.make_url(bare_postgres_url).database
+    postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    assert "only lets itself be read" in await refusal(bare_postgres_url)
+
+
+async def test_a_server_that_went_away_is_told_and_works_once_it_is_back(
+    store: Store, postgres_server: PostgresServer
+) -> None:
+    accepted = await store.enqueue(RECIPE, ORIGIN)
+    postgres_server.stop()
+    try:
+        with pytest.raises(StoreUnavailable, match="cannot be used"):
+            await store.job(accepted.id)
+        with pytest.raises(StoreUnavailable, match="cannot be used"):
+            await store.enqueue(RECIPE, origin(2))
+    finally:
+        postgres_server.start()
+    assert await store.job(accepted.id) == accepted
+    assert (await store.enqueue(RECIPE, origin(2))).state is State.WAITING
+
+
+async def test_the_bot_s_sessions_do_not_depend_on_the_server_s_defaults(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    name = sa.make_url(postgres_url).database
+    postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
+    store = await Store.open(postgres_url)
+    settings = ("transaction_isolation", "transaction_read_only", "idle_in_transaction_session_timeout")
+    show = [sa.text(f"SHOW {setting}") for setting in settings]
+    async with store._database.write() as connection:
+        written = [await connection.scalar(setting) for setting in show]
+    async with store._database.read() as connection:
+        read = [await connection.scalar(setting) for setting in show]
+    await store.close()
+    assert written == ["read committed", "off", "1min"]
+    assert read == ["repeatable read", "on", "1min"]
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        (
+            "postgresql://bot:{0}@host/queue?sslmode=require&colour=red",
+            "colour, sslmode (write ssl=require for TLS)",
+        ),
+        ("postgresql://bot:{0}@host/queue?timeout=soon", "'soon'"),
+        ("postgresql://bot:a@{0}@host/queue", "%40"),
+        ("postgresql://bot:{0}@host:port/queue", "is no URL"),
+    ],
+)
+def test_an_address_that_can_never_work_is_a_mistake_in_the_configuration(url: str, advice: str) -> None:
+    with pytest.raises(ConfigurationError) as told:
+        check_url(url.format(PASSWORD))
+    assert advice in str(told.value)
+    assert PASSWORD not in str(told.value)
+
+
+def test_an_address_may_say_how_patient_the_bot_is_and_what_lies_between() -> None:
+    check_url(
+        "postgresql://bot@host/queue?ssl=require&timeout=5&command_timeout=60.5&statement_cache_size=0&prepared_statement_cache_size=0"
+    )
