@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 from checkpoints import make_tiny_checkpoint
-from engines import tiny_config
 
 from bot.artifacts import Artifacts
 from bot.store import Store
+from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
+from sdjax_engine.request import Offer, Sampler
+
+OFFER = Offer(
+    model="tiny", sizes=((64, 64),), num_inference_steps=4, guidance_scale=5.0, sampler=Sampler.DDIM
+)
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +32,8 @@ def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
-    config = tiny_config(tiny_checkpoint, cache_dir=compile_cache)
+    spec = ModelSpec(offer=OFFER, source=str(tiny_checkpoint))
+    config = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
     with Engine.open(config, report=lambda _line: None) as engine:
         yield engine
 
