@@ -121,8 +121,8 @@ def v_loss(
     alphas: Tensor,
     rng: np.random.Generator,
 ) -> Tensor:
-    """Mean squared error of the velocity on one batch."""
-    scenes, x_0 = data.sample(BATCH, rng)
+    """Weighted mean squared error of the velocity on one batch."""
+    scenes, x_0, weights = data.sample(BATCH, rng)
     captions = ["" if rng.random() < EMPTY_CAPTIONS else vary_caption(scene, rng) for scene in scenes]
     timesteps = torch.from_numpy(
         np.where(
@@ -137,4 +137,4 @@ def v_loss(
     encodings = reader.encode(captions)
     with torch.autocast("cpu", torch.bfloat16):
         v = unet(alpha * x_0 + sigma * eps, timesteps, encodings).sample
-    return (v.float() - (alpha * eps - sigma * x_0)).square().mean()
+    return (weights * (v.float() - (alpha * eps - sigma * x_0)).square()).mean()
