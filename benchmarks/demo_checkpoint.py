@@ -81,7 +81,7 @@ def painted(scenes: list[Scene], options: argparse.Namespace) -> list[Pixels]:
         f"{len(scenes)} held-out captions, seeds {options.seed}..{options.seed + len(scenes) - 1}, "
         f"{shown.sampler}, {shown.num_inference_steps} steps, guidance {shown.guidance_scale}"
     )
-    config = EngineConfig(models=(ModelSpec(offer=offer, source=options.checkpoint),), seats_per_device=4)
+    config = EngineConfig(models=(ModelSpec(offer=offer, source=options.checkpoint),))
     with Engine.open(config, report=print) as engine:
         start = time.perf_counter()
         pictures = [future.result().pixels for future in [engine.submit(request) for request in requests]]

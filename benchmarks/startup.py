@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--guidance", type=float, default=5.0)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--cpu-devices", type=int, default=0)
-    parser.add_argument("--seats-per-device", type=int, default=1)
+    parser.add_argument("--seats-per-device", type=int, default=0)
     parser.add_argument("--pairs", type=int, default=1)
     parser.add_argument("--start", nargs=2, metavar=("CACHE", "BEGUN"), help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -173,7 +173,7 @@ class EngineSection(_Section):
     """How the engine runs on this machine's devices."""
 
     dtype: Literal["float32", "bfloat16"] = "float32"
-    seats_per_device: Annotated[int, Field(ge=1, le=256)] = 2
+    seats_per_device: Annotated[int, Field(ge=0, le=256)] = 0
     cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
     cache_dir: str = "var/cache"
 

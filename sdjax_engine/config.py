@@ -34,14 +34,15 @@ class ModelSpec:
 class EngineConfig:
     """The models of an engine and how it uses the devices.
 
-    A lane has `seats_per_device` seats on every device. `cpu_devices` is how many devices the CPU
-    is split into where there is no accelerator (0: one for each core); it is fixed for the process
-    by the first use of JAX. `cache_dir` keeps compiled programs between starts (None: nothing is kept).
+    A lane has `seats_per_device` seats on every device (0: as many as suit the devices, see
+    `seats.suitable_seats`). `cpu_devices` is how many devices the CPU is split into where there is no
+    accelerator (0: one for each core); it is fixed for the process by the first use of JAX. `cache_dir`
+    keeps compiled programs between starts (None: nothing is kept).
     """
 
     models: tuple[ModelSpec, ...]
     dtype: Dtype = Dtype.FLOAT32
-    seats_per_device: int = 1
+    seats_per_device: int = 0
     cpu_devices: int = 0
     cache_dir: Path | None = None
 
@@ -50,7 +51,7 @@ class EngineConfig:
         names = [spec.offer.model for spec in self.models]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"an engine needs at least one model, each of its own name, not {names}")
-        if self.seats_per_device < 1:
-            raise ValueError(f"a device needs at least one seat, not {self.seats_per_device}")
+        if self.seats_per_device < 0:
+            raise ValueError(f"a device cannot have {self.seats_per_device} seats")
         if self.cpu_devices < 0:
             raise ValueError(f"the CPU cannot be split into {self.cpu_devices} devices")

@@ -21,7 +21,7 @@ from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.loop import Desk, PaintingThread
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
-from sdjax_engine.seats import Seats
+from sdjax_engine.seats import Seats, suitable_seats
 from sdjax_engine.weights import load_checkpoint
 
 Report = Callable[[str], None]
@@ -128,17 +128,18 @@ def _load(config: EngineConfig, compiler: Compiler) -> dict[str, LoadedModel]:
 def _compile(models: Mapping[str, LoadedModel], config: EngineConfig, compiler: Compiler) -> dict[Lane, Desk]:
     """Compile every lane, as many at once as there are cores."""
     every = [lane for model in models.values() for lane in lanes(model.offer)]
+    on_cpu = devices.is_cpu(compiler.mesh)
+    seats_per_device = config.seats_per_device or suitable_seats(on_cpu=on_cpu)
+
+    def desk(lane: Lane) -> Desk:
+        return Desk(
+            device=DeviceLane(lane, models[lane.model], seats_per_device=seats_per_device, compiler=compiler),
+            seats=Seats(
+                devices=devices.device_count(compiler.mesh),
+                seats_per_device=seats_per_device,
+                pad_idle_devices=not on_cpu,
+            ),
+        )
+
     with ThreadPoolExecutor(devices.usable_cores(), thread_name_prefix="compile") as pool:
-        desks = pool.map(lambda lane: _desk(lane, models[lane.model], config, compiler), every)
-        return dict(zip(every, desks, strict=True))
-
-
-def _desk(lane: Lane, model: LoadedModel, config: EngineConfig, compiler: Compiler) -> Desk:
-    return Desk(
-        device=DeviceLane(lane, model, seats_per_device=config.seats_per_device, compiler=compiler),
-        seats=Seats(
-            devices=devices.device_count(compiler.mesh),
-            seats_per_device=config.seats_per_device,
-            pad_idle_devices=not devices.is_cpu(compiler.mesh),
-        ),
-    )
+        return dict(zip(every, pool.map(desk, every), strict=True))

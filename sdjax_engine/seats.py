@@ -22,6 +22,16 @@ Ticket = TypeVar("Ticket")
 SHORT_RUN = 4
 LONG_RUN = 16
 
+# Seats of a device where nobody says how many. On a slice of the CPU one picture fills the core: a second
+# seat saves nothing and doubles the time of a picture alone. An accelerator is idle with less than a few.
+SEATS_ON_CPU = 1
+SEATS_ON_ACCELERATOR = 4
+
+
+def suitable_seats(*, on_cpu: bool) -> int:
+    """How many seats a device should have where nobody says."""
+    return SEATS_ON_CPU if on_cpu else SEATS_ON_ACCELERATOR
+
 
 @dataclass(frozen=True, kw_only=True)
 class Placement(Generic[Ticket]):

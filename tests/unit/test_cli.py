@@ -77,7 +77,7 @@ def test_every_mistake_of_a_configuration_is_named_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "config.toml"
-    file.write_text('[discord]\ntoken_fil = "x"\n[engine]\nseats_per_device = 0\n')
+    file.write_text('[discord]\ntoken_fil = "x"\n[engine]\nseats_per_device = -1\n')
     assert run(monkeypatch, "check-config", "--config", str(file)) == 2
     told = capsys.readouterr().err
     assert "token_file" in told

@@ -50,7 +50,7 @@ def test_the_cpu_is_split_into_as_many_devices_as_asked_for(asked: int, expected
     [
         {"models": ()},
         {"models": (SPEC, SPEC)},
-        {"models": (SPEC,), "seats_per_device": 0},
+        {"models": (SPEC,), "seats_per_device": -1},
         {"models": (SPEC,), "cpu_devices": -1},
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sdjax_engine.seats import LONG_RUN, SHORT_RUN, Seats
+from sdjax_engine.seats import LONG_RUN, SHORT_RUN, Seats, suitable_seats
 
 
 class Evening(RuleBasedStateMachine):
@@ -168,3 +168,7 @@ def test_clearing_the_seats_keeps_the_line() -> None:
     seats.take_seats()
     assert seats.clear_seats() == ["a"]
     assert seats.tickets == ["b"]
+
+
+def test_a_slice_of_the_cpu_has_one_seat_and_an_accelerator_four_unless_told_otherwise() -> None:
+    assert (suitable_seats(on_cpu=True), suitable_seats(on_cpu=False)) == (1, 4)

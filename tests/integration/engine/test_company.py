@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from engines import VARIED
 
@@ -24,9 +25,11 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def paint(checkpoint: Path, cache_dir: Path, devices: int, *ways: str) -> dict[str, Any]:
+def paint(
+    checkpoint: Path, cache_dir: Path, devices: int, *ways: str, seats_per_device: int = SEATS_PER_DEVICE
+) -> dict[str, Any]:
     finished = subprocess.run(
-        [sys.executable, *map(str, (SCRIPT, checkpoint, devices, SEATS_PER_DEVICE, cache_dir)), *ways],
+        [sys.executable, *map(str, (SCRIPT, checkpoint, devices, seats_per_device, cache_dir)), *ways],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
         capture_output=True,
         text=True,
@@ -54,6 +57,17 @@ def test_the_number_of_devices_changes_nothing(
     answer = paint(checkpoint, cache_dir, devices, "in_company")
     assert answer["capacity"] == SEATS_PER_DEVICE * devices
     assert answer["pictures"] == on_two["pictures"]
+
+
+def test_the_number_of_seats_changes_the_rounding_at_most(
+    on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
+) -> None:
+    """Left to the engine, a slice of the CPU has one seat."""
+    answer = paint(checkpoint, cache_dir, 2, "in_company", seats_per_device=0)
+    assert answer["capacity"] == 2
+    for [ours], [others] in zip(answer["pictures"], on_two["pictures"], strict=True):
+        pixels = (np.frombuffer(bytes.fromhex(each), np.uint8).astype(int) for each in (ours, others))
+        assert np.abs(np.subtract(*pixels)).max() <= 1
 
 
 def test_another_start_changes_nothing_and_finds_the_programs_compiled(
