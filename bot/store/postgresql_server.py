@@ -1,0 +1,59 @@
+"""PostgreSQL on a server: how connections are set up, and what messages call it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from bot.errors import ConfigurationError
+
+# What an address may say after its question mark, as asyncpg takes it.
+_TEXTS = {"host", "port", "user", "password", "passfile", "service", "servicefile", "database", "ssl"}
+_TEXTS |= {"target_session_attrs", "krbsrvname", "gsslib", "prepared_statement_cache_size"}
+_NUMBERS = {"timeout": float, "command_timeout": float, "statement_cache_size": int}
+# Without these a server that hangs would hang the bot, whose workers would not even notice lost leases.
+_PATIENCE = {"timeout": 10.0, "command_timeout": 30.0}
+_SETTINGS = {
+    "application_name": "sdjax-bot",
+    # A machine that lost its power never says goodbye: what it had locked must not stay so for hours.
+    "idle_in_transaction_session_timeout": "60s",
+}
+
+
+def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
+    """An engine whose transactions are READ COMMITTED unless an option says otherwise; connects to nothing.
+
+    Raises ConfigurationError without the driver, or for options that the driver does not have.
+    """
+    arguments = {**_PATIENCE, "server_settings": _SETTINGS, **_numbers(url)}
+    unknown = sorted(url.query.keys() - _TEXTS - _NUMBERS.keys())
+    if unknown:
+        raise ConfigurationError(
+            f"The queue's database has options that its driver does not have: {', '.join(unknown)}"
+            f"{' (write ssl=require for TLS)' if 'sslmode' in unknown else ''}."
+        )
+    try:
+        return create_async_engine(
+            url.difference_update_query(_NUMBERS),
+            connect_args=arguments,
+            isolation_level="READ COMMITTED",  # whatever the server's default is: the locks are made for this
+            pool_pre_ping=True,
+        )
+    except ModuleNotFoundError:
+        raise ConfigurationError(
+            "A queue on postgresql needs its driver: pip install 'sdjax-bot[postgres]'."
+        ) from None
+
+
+def postgresql_place(url: sa.URL) -> str:
+    """The database's address without passwords, as messages name it."""
+    return url.difference_update_query(["password"]).render_as_string(hide_password=True)
+
+
+def _numbers(url: sa.URL) -> dict[str, Any]:
+    try:
+        return {name: kind(str(url.query[name])) for name, kind in _NUMBERS.items() if name in url.query}
+    except ValueError as error:
+        raise ConfigurationError(f"An option of the queue's database is no number: {error}.") from None
