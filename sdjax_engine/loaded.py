@@ -11,9 +11,10 @@ import numpy.typing as npt
 from flax import nnx
 
 from sdjax_engine import devices
+from sdjax_engine.planner import Planner
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.request import Offer, Request
-from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
+from sdjax_engine.samplers import MAX_ROWS, pipeline_config
 from sdjax_engine.weights import Checkpoint
 
 
@@ -33,7 +34,10 @@ class Prepared:
 
 
 class LoadedModel:
-    """A checkpoint whose parameters lie on every device of the compiler's mesh, its text encoder compiled."""
+    """A checkpoint whose parameters lie on every device of the compiler's mesh, its text encoder compiled.
+
+    Raises UnreadableCheckpoint where the offer does not suit the checkpoint.
+    """
 
     def __init__(self, offer: Offer, checkpoint: Checkpoint, compiler: Compiler) -> None:
         self.offer = offer
@@ -45,14 +49,14 @@ class LoadedModel:
         self.scaling_factor = checkpoint.scaling_factor
         self._text_encoder = checkpoint.text_encoder
         self._tokenizer = checkpoint.tokenizer
-        self._scheduler_config = pipeline_config(checkpoint.scheduler_config)
+        self._planner = Planner(offer, pipeline_config(checkpoint.scheduler_config))
         self._encode = self._compile_encode(compiler)
 
     def prepare(self, request: Request) -> Prepared:
         """Check, tokenize and plan; raises InvalidRequest. May be called from any thread."""
         self.offer.check(request)
         texts = (request.negative_prompt, request.prompt)
-        table = plan(request.sampler, request.num_inference_steps, self._scheduler_config)
+        table = self._planner.table(request)
         return Prepared(
             request=request,
             token_ids=np.stack([self._tokenizer.encode(text) for text in texts]),

@@ -53,6 +53,7 @@ class InvalidRequest(EngineError):
         "guidance": "A guidance of {value} is not possible: choose between 0 and {limit}.",
         "seed": "{value} is not a seed: choose a whole number between 0 and {limit}.",
         "sampler": "There is no sampler called “{value}”: choose one of {choices}.",
+        "unsuited_sampler": "The sampler “{value}” does not suit {model}: choose one of {choices}.",
         "size": "{model} does not paint {value}: choose one of {choices}.",
         "model": "There is no model called “{value}”: choose one of {choices}.",
         "variants": "{value} variants are not possible: choose between 1 and {limit}.",

@@ -16,6 +16,7 @@ import discord
 
 from bot.jobs import ImageRecord, Job, Position, Recipe, State
 from bot.texts import SAMPLER_NAMES, Texts
+from sdjax_engine.request import InvalidRequest
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
 MAX_ALT = 1024
@@ -26,6 +27,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
     {
         "painting_failed": "This picture could not be painted. Try it again, or with another seed.",
         "invalid_request": "This picture cannot be painted with these settings. Change them and try again.",
+        "unsuited_sampler": InvalidRequest.SENTENCES["unsuited_sampler"],
         "worker_died": "Painting this picture stopped the painter twice. Try other settings.",
         "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
@@ -178,13 +180,28 @@ def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
             count = {"failed": len(failed), "count": len(job.images)}
             sentences.append(texts.gettext("{failed} of {count} pictures failed.", **count))
         kinds = dict.fromkeys(image.failure or DEFAULT_FAILURE for image in failed)
-        sentences += [texts.gettext(FAILURES.get(kind, FAILURES[DEFAULT_FAILURE])) for kind in kinds]
+        sentences += [_failure(kind, job.recipe, texts) for kind in kinds]
     if cancelled == len(job.images):
         sentences.append(texts.gettext("Cancelled. Press Again to ask for it anew."))
     elif cancelled:
         count = {"cancelled": cancelled, "count": len(job.images)}
         sentences.append(texts.gettext("{cancelled} of {count} pictures were cancelled.", **count))
     return " ".join(sentences)
+
+
+def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
+    """The sentence of a stored failure, which is its name and perhaps the choices there are."""
+    name, _, choices = failure.partition(": ")
+    if name != "unsuited_sampler":
+        return texts.gettext(FAILURES.get(name, FAILURES[DEFAULT_FAILURE]))
+    return texts.gettext(
+        FAILURES[name],
+        value=SAMPLER_NAMES[recipe.sampler],
+        model=shown(recipe.model, 80),
+        choices=", ".join(
+            label for sampler, label in SAMPLER_NAMES.items() if sampler in choices.split(", ")
+        ),
+    )
 
 
 def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:

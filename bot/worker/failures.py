@@ -1,4 +1,4 @@
-"""What went wrong with an image, as the short name that is stored and later said to the person."""
+"""What went wrong with an image, as the short text that is stored and later said to the person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from sdjax_engine.request import InvalidRequest
 
 
 def failure_of(error: Exception) -> str:
-    """The failure's name; every one of them has its sentence in `bot.delivery.render.FAILURES`."""
+    """The failure's name, which has its sentence in `bot.delivery.render.FAILURES`.
+
+    Behind the name of an unsuited sampler stand those that do suit: `unsuited_sampler: ddim, pndm`.
+    """
+    if isinstance(error, InvalidRequest) and error.problem == "unsuited_sampler":
+        return f"{error.problem}: {error.details['choices']}"
     if isinstance(error, InvalidRequest):
         return "invalid_request"
     if isinstance(error, StoreUnavailable):

@@ -119,10 +119,22 @@ def test_a_partly_failed_job_shows_what_there_is_and_says_what_failed() -> None:
     assert "seeds 7, 9" in content.footer
 
 
-@pytest.mark.parametrize("failure", [*FAILURES, "a name from a later version"])
+PLAIN_FAILURES = [failure for failure in FAILURES if failure != "unsuited_sampler"]
+
+
+@pytest.mark.parametrize("failure", [*PLAIN_FAILURES, "a name from a later version"])
 def test_a_failed_job_says_what_to_do(failure: str) -> None:
     content = render(job_of(State.FAILED, failure=failure), None, ENGLISH)
     assert content.status == FAILURES.get(failure, FAILURES["painting_failed"])
+
+
+def test_a_sampler_that_does_not_suit_is_said_with_those_that_do() -> None:
+    content = render(
+        job_of(State.FAILED, State.FAILED, failure="unsuited_sampler: euler, dpmpp_2m, a_later_one"),
+        None,
+        ENGLISH,
+    )
+    assert content.status == "The sampler “DDIM” does not suit demo: choose one of Euler, DPM++ 2M."
     assert content.picture is None
     assert labels(content) == ["again:abc", "delete:abc"]
 

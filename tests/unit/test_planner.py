@@ -1,0 +1,65 @@
+"""A sampler that a checkpoint's schedule does not suit is found out before anything is painted with it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from engines import PLAIN, TINY, like
+
+from sdjax_engine.planner import Planner
+from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
+from sdjax_engine.samplers import plan
+
+SD: dict[str, Any] = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012}
+PREDICTS_THE_PICTURE = {**SD, "prediction_type": "sample"}  # neither PNDM nor Euler ancestral can use that
+SUITED = (Sampler.DDIM, Sampler.EULER, Sampler.DPMPP_2M, Sampler.DPMPP_2M_KARRAS)
+
+
+def test_a_request_gets_its_table() -> None:
+    planner = Planner(TINY, SD)
+    assert planner.samplers == tuple(Sampler)
+    table = planner.table(PLAIN)
+    np.testing.assert_array_equal(table.rows, plan(PLAIN.sampler, PLAIN.num_inference_steps, SD).rows)
+
+
+@pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler not in SUITED])
+def test_a_sampler_that_does_not_suit_is_refused_with_those_that_do(sampler: Sampler) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        Planner(TINY, PREDICTS_THE_PICTURE).table(like(sampler=sampler))
+    assert caught.value.problem == "unsuited_sampler"
+    assert str(caught.value) == (
+        f"The sampler “{sampler}” does not suit tiny: choose one of ddim, euler, dpmpp_2m, dpmpp_2m_karras."
+    )
+
+
+@pytest.mark.parametrize("sampler", SUITED)
+def test_every_sampler_that_is_named_can_be_used(sampler: Sampler) -> None:
+    assert Planner(TINY, PREDICTS_THE_PICTURE).table(like(sampler=sampler)).evaluations
+
+
+def test_an_offer_whose_own_sampler_does_not_suit_is_refused_by_the_key_and_with_those_that_do() -> None:
+    offer = dataclasses.replace(TINY, sampler=Sampler.PNDM)
+    with pytest.raises(UnreadableCheckpoint, match=r"tiny .*pndm \(ddim, .* would suit\): .*prediction_type"):
+        Planner(offer, PREDICTS_THE_PICTURE)
+
+
+def test_a_schedule_that_no_sampler_suits_is_refused_by_the_key() -> None:
+    with pytest.raises(UnreadableCheckpoint, match=r"sampler ddim: .*beta_schedule"):
+        Planner(TINY, {**SD, "beta_schedule": "quadratic"})
+
+
+def test_an_offer_of_more_steps_than_were_trained_is_refused() -> None:
+    with pytest.raises(UnreadableCheckpoint, match=r"4 steps: .*num_train_timesteps = 3"):
+        Planner(TINY, {**SD, "num_train_timesteps": 3})
+
+
+@pytest.mark.parametrize(("steps", "limit"), [(100, 99), (101, 100)])
+def test_steps_that_leave_the_schedule_are_the_person_s_mistake(steps: int, limit: int) -> None:
+    """The hundredth of a hundred timesteps lies one beyond the last, by the offset that pipelines add."""
+    planner = Planner(TINY, {**SD, "num_train_timesteps": 100, "steps_offset": 1})
+    with pytest.raises(InvalidRequest) as caught:
+        planner.table(like(num_inference_steps=steps))
+    assert (caught.value.problem, caught.value.details) == ("steps", {"value": steps, "limit": limit})

@@ -1,0 +1,29 @@
+"""What went wrong is stored so that the person can be told what to change."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.delivery.render import FAILURES
+from bot.errors import StoreUnavailable
+from bot.worker.failures import failure_of
+from sdjax_engine.request import InvalidRequest, PaintingFailed, Sampler
+
+
+def test_a_sampler_that_does_not_suit_is_stored_with_those_that_do() -> None:
+    error = InvalidRequest("unsuited_sampler", value=Sampler.PNDM, model="demo", choices="ddim, euler")
+    assert failure_of(error) == "unsuited_sampler: ddim, euler"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidRequest("steps", value=200, limit=150),
+        InvalidRequest("unsuited_sampler", value=Sampler.PNDM, model="demo", choices="ddim, euler"),
+        StoreUnavailable("The disk is full."),
+        PaintingFailed("The devices failed."),
+        RuntimeError("unexpected"),
+    ],
+)
+def test_every_failure_has_a_sentence(error: Exception) -> None:
+    assert failure_of(error).partition(": ")[0] in FAILURES
