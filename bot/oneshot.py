@@ -73,7 +73,7 @@ def imagine(
     if output is not None:
         check_writable(output)
     spec = ModelSpec(offer=offer, source=wish.source, revision=wish.revision, variant=wish.variant)
-    config = EngineConfig(models=(spec,), dtype=Dtype.FLOAT32, cache_dir=cache_dir)
+    config = EngineConfig(models=(spec,), dtype=Dtype.FLOAT32, cache_dir=cache_dir, lanes=(recipe.lane,))
     engine = Engine.open(config, report=report)
     try:
         ready = time.perf_counter()

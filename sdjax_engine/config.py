@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from sdjax_engine.request import Offer
+from sdjax_engine.request import Lane, Offer
 
 
 class Dtype(StrEnum):
@@ -37,7 +37,8 @@ class EngineConfig:
     A lane has `seats_per_device` seats on every device (0: as many as suit the devices, see
     `seats.suitable_seats`). `cpu_devices` is how many devices the CPU is split into where there is no
     accelerator (0: one for each core); it is fixed for the process by the first use of JAX. `cache_dir`
-    keeps compiled programs between starts (None: nothing is kept).
+    keeps compiled programs between starts (None: nothing is kept). `lanes` are the lanes to compile and
+    serve (None: every lane that the offers reach).
     """
 
     models: tuple[ModelSpec, ...]
@@ -45,6 +46,7 @@ class EngineConfig:
     seats_per_device: int = 0
     cpu_devices: int = 0
     cache_dir: Path | None = None
+    lanes: tuple[Lane, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what can never work with a ValueError that says so."""
@@ -55,3 +57,8 @@ class EngineConfig:
             raise ValueError(f"a device cannot have {self.seats_per_device} seats")
         if self.cpu_devices < 0:
             raise ValueError(f"the CPU cannot be split into {self.cpu_devices} devices")
+        if self.lanes == ():
+            raise ValueError("an engine needs at least one lane, not none")
+        for lane in self.lanes or ():
+            if not any(spec.offer.reaches(lane) for spec in self.models):
+                raise ValueError(f"an engine cannot serve {lane}, which none of its models offers")

@@ -39,7 +39,7 @@ class Engine:
 
     @classmethod
     def open(cls, config: EngineConfig, *, report: Report, clock: Clock = time.perf_counter) -> Self:
-        """Load every model, compile every lane it offers, and start.
+        """Load every model, compile the lanes wanted, and start.
 
         `report` is told line by line how the start-up goes. Raises UnreadableCheckpoint.
         """
@@ -60,8 +60,13 @@ class Engine:
         """What each model takes, in the order of the configuration."""
         return tuple(model.offer for model in self._models.values())
 
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """The lanes that are served."""
+        return tuple(self._desks)
+
     def capacity(self, lane: Lane) -> int:
-        """How many images of this lane are painted at once; KeyError for a lane that is not offered."""
+        """How many images of this lane are painted at once; KeyError for a lane that is not served."""
         return self._desks[lane].device.seats
 
     def seconds_per_image(self, lane: Lane) -> float | None:
@@ -77,7 +82,10 @@ class Engine:
         model = self._models.get(request.model)
         if model is None:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
-        return self._thread.submit(model.prepare(request), on_progress)
+        prepared = model.prepare(request)
+        if request.lane not in self._desks:
+            raise InvalidRequest("lane", value=request.lane, choices=", ".join(map(str, self._desks)))
+        return self._thread.submit(prepared, on_progress)
 
     def cancel(self, future: Future[Image]) -> bool:
         """Give up an image, waiting or half painted; False when it has already ended."""
@@ -126,8 +134,10 @@ def _load(config: EngineConfig, compiler: Compiler) -> dict[str, LoadedModel]:
 
 
 def _compile(models: Mapping[str, LoadedModel], config: EngineConfig, compiler: Compiler) -> dict[Lane, Desk]:
-    """Compile every lane, as many at once as there are cores."""
-    every = [lane for model in models.values() for lane in lanes(model.offer)]
+    """Compile the lanes wanted, as many at once as there are cores."""
+    every = config.lanes
+    if every is None:
+        every = tuple(lane for model in models.values() for lane in lanes(model.offer))
     on_cpu = devices.is_cpu(compiler.mesh)
     seats_per_device = config.seats_per_device or suitable_seats(on_cpu=on_cpu)
 

@@ -57,6 +57,7 @@ class InvalidRequest(EngineError):
         "size": "{model} does not paint {value}: choose one of {choices}.",
         "model": "There is no model called “{value}”: choose one of {choices}.",
         "variants": "{value} variants are not possible: choose between 1 and {limit}.",
+        "lane": "{value} is not set up here: choose one of {choices}.",
     }
 
     def __init__(self, problem: str, **details: Any) -> None:
@@ -131,6 +132,10 @@ class Offer:
     guidance_scale: float
     sampler: Sampler
     max_steps: int = MAX_STEPS
+
+    def reaches(self, lane: Lane) -> bool:
+        """Whether a request within this offer can be in `lane`."""
+        return lane.model == self.model and (lane.width, lane.height) in self.sizes
 
     def check(self, request: Request) -> Request:
         """Return `request`, or raise `InvalidRequest` for the first thing that is wrong with it."""

@@ -16,7 +16,7 @@ from bot.jobs import Claim
 from bot.log import about
 from bot.store.store import Store
 from bot.worker.failures import failure_of
-from sdjax_engine.engine import Engine, lanes
+from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import EngineClosed, Image, Progress
 
@@ -58,7 +58,7 @@ class Worker:
         self._artifacts = artifacts
         self._name = name
         self._lease_seconds = lease_seconds
-        self._lanes = [lane for offer in engine.offers for lane in lanes(offer)]
+        self._lanes = engine.lanes
         self._seats = max(engine.capacity(lane) for lane in self._lanes)
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
         self._draining = asyncio.Event()

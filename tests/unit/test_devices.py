@@ -13,6 +13,7 @@ from engines import TINY
 import sdjax_engine
 from sdjax_engine import devices
 from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.request import Lane
 
 SPEC = ModelSpec(offer=TINY, source="demo")
 
@@ -52,6 +53,8 @@ def test_the_cpu_is_split_into_as_many_devices_as_asked_for(asked: int, expected
         {"models": (SPEC, SPEC)},
         {"models": (SPEC,), "seats_per_device": -1},
         {"models": (SPEC,), "cpu_devices": -1},
+        {"models": (SPEC,), "lanes": ()},
+        {"models": (SPEC,), "lanes": (Lane(model="other", height=128, width=128, guided=True),)},
     ],
 )
 def test_an_impossible_configuration_is_refused(values: dict[str, object]) -> None:

@@ -22,7 +22,7 @@ from sdjax_engine.weights import load_checkpoint
 
 SEATS_PER_DEVICE = 2
 
-OpenEngine = Callable[[], Engine]
+OpenEngine = Callable[..., Engine]
 
 
 @pytest.fixture(scope="session")
@@ -52,11 +52,12 @@ def device_lanes(model: LoadedModel, compiler: Compiler) -> dict[Lane, DeviceLan
 
 @pytest.fixture
 def open_engine(model: LoadedModel, device_lanes: dict[Lane, DeviceLane]) -> Iterator[OpenEngine]:
-    """Opens an engine on the compiled lanes, one at a time; it is closed with the test."""
+    """Opens an engine on the compiled lanes, or some of them, one at a time; it is closed with the test."""
     opened = []
 
-    def open_one() -> Engine:
-        desks = {lane: Desk(device=device, seats=seats_of(device)) for lane, device in device_lanes.items()}
+    def open_one(*wanted: Lane) -> Engine:
+        served = {lane: device_lanes[lane] for lane in wanted or device_lanes}
+        desks = {lane: Desk(device=device, seats=seats_of(device)) for lane, device in served.items()}
         opened.append(Engine({TINY.model: model}, desks, time.perf_counter))
         return opened[-1]
 

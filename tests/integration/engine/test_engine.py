@@ -27,7 +27,7 @@ from sdjax_engine.request import (
     Sampler,
 )
 
-OpenEngine = Callable[[], Engine]
+OpenEngine = Callable[..., Engine]
 DEADLINE = 120.0
 LONG = like(num_inference_steps=150)
 
@@ -130,6 +130,17 @@ def test_an_impossible_request_is_refused_at_the_door(
     with pytest.raises(InvalidRequest) as caught:
         engine.submit(like(**change))
     assert caught.value.problem == problem
+
+
+def test_a_lane_that_the_engine_was_opened_without_is_refused_at_the_door(
+    open_engine: OpenEngine,
+) -> None:
+    engine = open_engine(PLAIN.lane)
+    assert engine.lanes == (PLAIN.lane,)
+    with pytest.raises(InvalidRequest) as caught:
+        engine.submit(like(guidance_scale=1.0))
+    assert str(caught.value) == "tiny:16x16:unguided is not set up here: choose one of tiny:16x16:guided."
+    paint(engine, PLAIN)
 
 
 def test_a_waiting_image_can_be_cancelled(engine: Engine) -> None:

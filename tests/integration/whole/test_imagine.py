@@ -11,6 +11,7 @@ import numpy.typing as npt
 import PIL.Image
 import pytest
 
+from bot import oneshot
 from bot.cli import main
 from sdjax_engine.images import read_recipe
 
@@ -63,6 +64,18 @@ def test_the_same_command_gives_the_same_bytes_and_a_grids_tiles_are_the_seeds_a
     grid = pixels(tmp_path / "grid.png")
     assert grid.shape == (64, 128, 3)
     assert np.array_equal(grid[:, 64:], pixels(tmp_path / "tiny-7.png"))
+
+
+def test_only_what_the_picture_needs_is_compiled(
+    tiny_checkpoint: Path, compile_cache: Path, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    wish = oneshot.Wish(prompt=PROMPT, guidance_scale=5.0, num_inference_steps=1, source=str(tiny_checkpoint))
+    oneshot.imagine(
+        wish, output=tmp_path / "x.png", cache_dir=compile_cache / "sdjax-bot", report=told.append
+    )
+    assert [line for line in told if "guided" in line]
+    assert not [line for line in told if "unguided" in line]
 
 
 @pytest.mark.parametrize("output", ["no such folder/x.png", "."])
