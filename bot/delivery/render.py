@@ -29,6 +29,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "invalid_request": "This picture cannot be painted with these settings. Change them and try again.",
         "unsuited_sampler": InvalidRequest.SENTENCES["unsuited_sampler"],
         "worker_died": "Painting this picture stopped the painter twice. Try other settings.",
+        "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
         "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
     }

@@ -17,7 +17,7 @@ from bot.jobs import Claim, Job, State
 from bot.store import fairness
 from bot.store.database import insert
 from bot.store.rows import load_job, recipe_from
-from bot.store.tables import images, jobs, run_times, virtual_clock, workers
+from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import lock_job, move, settle
 from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane, Request
@@ -29,19 +29,6 @@ _NEWEST = 0.2  # weight of the newest image in the moving means: about the last 
 
 class LeaseVerbs(Verbs):
     """What workers do with images."""
-
-    async def announce(self, worker: str, *, seats: int, ttl: float) -> None:
-        """Say how many images this worker paints at a time, for the next `ttl` seconds.
-
-        Times to start are estimated over the seats of all workers that are announced.
-        """
-        values = {"seats": seats, "expires_at": self._clock() + ttl}
-        async with self._database.write() as connection:
-            await connection.execute(
-                insert(connection, workers)
-                .values(name=worker, **values)
-                .on_conflict_do_update(index_elements=[workers.c.name], set_=values)
-            )
 
     async def claim(
         self, worker: str, *, lanes: Sequence[Lane] | None = None, limit: int, ttl: float

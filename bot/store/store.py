@@ -8,11 +8,12 @@ from collections.abc import Callable
 from bot.store.database import Database
 from bot.store.deliveries import DeliveryVerbs
 from bot.store.leases import LeaseVerbs
+from bot.store.offers import OfferVerbs
 from bot.store.positions import PositionVerbs
 from bot.store.queue import QueueVerbs
 
 
-class Store(QueueVerbs, PositionVerbs, LeaseVerbs, DeliveryVerbs):
+class Store(QueueVerbs, PositionVerbs, OfferVerbs, LeaseVerbs, DeliveryVerbs):
     """Jobs, images, leases and deliveries in one database that survives a kill at any moment.
 
     Any verb raises StoreUnavailable, whose message is one sentence, when the database cannot be used;

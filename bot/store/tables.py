@@ -114,3 +114,11 @@ workers = sa.Table(
     sa.Column("seats", sa.Integer, nullable=False),
     sa.Column("expires_at", sa.Double, nullable=False),
 )
+
+offered_lanes = sa.Table(
+    "offered_lanes",
+    metadata,
+    sa.Column("worker", sa.ForeignKey("workers.name", ondelete="CASCADE"), primary_key=True),
+    sa.Column("lane", sa.String(255), primary_key=True),
+    sa.Index(None, "lane"),
+)

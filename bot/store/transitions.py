@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -81,9 +82,13 @@ async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float)
     await connection.execute(move(State.CANCELLED, mine))
     if unused:
         user_id = sa.select(jobs.c.user_id).where(jobs.c.id == job_id).scalar_subquery()
-        await connection.execute(
-            sa.update(last_tags)
-            .where(last_tags.c.user_id == user_id)
-            .values(tag=last_tags.c.tag - fairness.refund(unused))
-        )
+        await refund(connection, user_id, unused)
     return await settle(connection, job_id, now=now)
+
+
+async def refund(
+    connection: AsyncConnection, user_id: int | sa.ScalarSelect[int], shares: Iterable[float]
+) -> None:
+    """Give a user back what images that were never painted moved their last tag by."""
+    tag = last_tags.c.tag - fairness.refund(shares)
+    await connection.execute(sa.update(last_tags).where(last_tags.c.user_id == user_id).values(tag=tag))

@@ -16,6 +16,7 @@ from bot.jobs import Claim
 from bot.log import about
 from bot.store.store import Store
 from bot.worker.failures import failure_of
+from bot.worker.unoffered import GRACE_SECONDS, watch
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import EngineClosed, Image, Progress
@@ -47,17 +48,26 @@ class _Painting:
 class Worker:
     """Feeds `engine` from `store` and puts the pictures into `artifacts`.
 
-    `lease_seconds` is how long an image stays ours without a heartbeat.
+    `lease_seconds` is how long an image stays ours without a heartbeat, `grace_seconds` how long one waits
+    for a lane that no worker offers.
     """
 
     def __init__(
-        self, engine: Engine, store: Store, artifacts: Artifacts, *, name: str, lease_seconds: float
+        self,
+        engine: Engine,
+        store: Store,
+        artifacts: Artifacts,
+        *,
+        name: str,
+        lease_seconds: float,
+        grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self._engine = engine
         self._store = store
         self._artifacts = artifacts
         self._name = name
         self._lease_seconds = lease_seconds
+        self._grace_seconds = grace_seconds
         self._lanes = engine.lanes
         self._seats = max(engine.capacity(lane) for lane in self._lanes)
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
@@ -71,7 +81,11 @@ class Worker:
         Raises `EngineClosed` when the engine stopped by itself.
         """
         await self._store.recover(self._name)
+        await self._announce()
         heart = asyncio.create_task(self._beat(), name="worker heartbeat")
+        watching = asyncio.create_task(
+            watch(self._store, grace_seconds=self._grace_seconds), name="worker watch"
+        )
         draining = asyncio.create_task(self._draining.wait(), name="worker drain")
         try:
             while not self._draining.is_set():
@@ -81,7 +95,7 @@ class Worker:
                 await asyncio.wait(list(self._paintings))
         finally:
             await _cancelled(list(self._paintings))
-            await _cancelled([heart, draining])
+            await _cancelled([heart, watching, draining])
         if self._engine_closed:
             raise EngineClosed("The engine has stopped.")
 
@@ -194,13 +208,16 @@ class Worker:
         while True:
             try:
                 if beats % round(EXPIRY_SECONDS / HEARTBEAT_SECONDS) == 0:
-                    await self._store.announce(self._name, seats=self._seats, ttl=self._lease_seconds)
+                    await self._announce()
                     await self._store.expire()
                 await self._heartbeat()
             except StoreUnavailable as error:
                 log.error("no heartbeat: %s", error)
             beats += 1
             await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _announce(self) -> None:
+        await self._store.announce(self._name, lanes=self._lanes, seats=self._seats, ttl=self._lease_seconds)
 
     async def _heartbeat(self) -> None:
         paintings = {painting.claim.image_id: painting for painting in self._paintings.values()}

@@ -165,6 +165,20 @@ async def test_an_image_that_cannot_be_kept_fails_with_a_name_that_people_are_to
     assert failed.images[0].failure == "not_kept"
 
 
+async def test_an_image_of_a_size_that_left_the_configuration_fails_and_its_person_is_told(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = await store.enqueue(replace(RECIPE, width=512), origin(1))
+    kept = await store.enqueue(RECIPE, origin(2))
+    worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, grace_seconds=0.5)
+    async with working(worker):
+        failed, done = await ended(store, gone, kept)
+    assert (failed.state, failed.images[0].failure) == (State.FAILED, "not_offered")
+    assert done.state is State.DONE
+    assert {delivery.job.id for delivery in await store.undelivered(limit=9)} == {gone.id, kept.id}
+    assert "images wait for what no worker offers (tiny:512x64:guided)" in caplog.text
+
+
 async def test_what_an_earlier_life_of_the_worker_held_is_painted_at_once(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:

@@ -1,0 +1,89 @@
+"""Verbs about what workers offer to paint, and what becomes of images that none of them does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import State
+from bot.store.database import insert
+from bot.store.tables import images, jobs, offered_lanes, workers
+from bot.store.transitions import move, refund, settle
+from bot.store.verbs import Verbs
+from sdjax_engine.request import Lane
+
+NOT_OFFERED = "not_offered"
+_UNOFFERED = (images.c.state == State.WAITING) & ~sa.exists().where(offered_lanes.c.lane == images.c.lane)
+
+
+class OfferVerbs(Verbs):
+    """What workers say of themselves, and what follows from it."""
+
+    async def announce(self, worker: str, *, lanes: Sequence[Lane], seats: int, ttl: float) -> None:
+        """Say which lanes this worker paints, and how many images at a time, for the next `ttl` seconds.
+
+        Times to start are estimated over the seats of all workers that are announced.
+        """
+        values = {"seats": seats, "expires_at": self._clock() + ttl}
+        names = [str(lane) for lane in lanes]
+        async with self._database.write() as connection:
+            await connection.execute(
+                insert(connection, workers)
+                .values(name=worker, **values)
+                .on_conflict_do_update(index_elements=[workers.c.name], set_=values)
+            )
+            await _offer(connection, worker, names)
+
+    async def unoffered(self) -> list[str]:
+        """The lanes, by name, that images wait for and no worker has announced."""
+        statement = sa.select(images.c.lane).where(_UNOFFERED).distinct().order_by(images.c.lane)
+        async with self._database.read() as connection:
+            return list(await connection.scalars(statement))
+
+    async def fail_unoffered(self, *, grace: float) -> int:
+        """Fail what has waited for `grace` seconds for a lane that no worker has offered for as long.
+
+        Returns how many images that were; they cost their users nothing. Call it once workers had `grace`
+        seconds to announce themselves: after a stop of them all, the first to be back is not the last.
+        """
+        now = self._clock()
+        async with self._database.write() as connection:
+            await connection.execute(sa.delete(workers).where(workers.c.expires_at <= now - grace))
+            rows = await _abandoned(connection, before=now - grace)
+            of_user: dict[int, list[float]] = defaultdict(list)
+            for row in rows:
+                of_user[row.user_id].append(row.share)
+            await connection.execute(
+                move(State.FAILED, images.c.id.in_([row.id for row in rows]), failure=NOT_OFFERED)
+            )
+            for user_id, shares in sorted(of_user.items()):  # one order for everybody: no two wait in a ring
+                await refund(connection, user_id, shares)
+            ended = [
+                await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
+            ]
+        self._ring(result=any(ended))
+        return len(rows)
+
+
+async def _offer(connection: AsyncConnection, worker: str, names: Sequence[str]) -> None:
+    mine = offered_lanes.c.worker == worker
+    await connection.execute(sa.delete(offered_lanes).where(mine, offered_lanes.c.lane.not_in(names)))
+    if names:
+        rows = [{"worker": worker, "lane": name} for name in names]
+        await connection.execute(insert(connection, offered_lanes).values(rows).on_conflict_do_nothing())
+
+
+async def _abandoned(connection: AsyncConnection, *, before: float) -> list[Any]:
+    # As in a claim, rows that others hold are left for the next time, so nothing is waited for.
+    statement = (
+        sa.select(images.c.id, images.c.job_id, images.c.share, jobs.c.user_id)
+        .join(jobs)
+        .where(_UNOFFERED, jobs.c.created_at <= before)
+        .order_by(images.c.id)
+        .with_for_update(skip_locked=True, of=[images, jobs])
+    )
+    return list(await connection.execute(statement))
