@@ -1,7 +1,8 @@
-"""Pictures as files: PNG with its recipe inside, and grids; no JAX here.
+"""Pictures as files: PNG, WebP and JPEG with their recipe inside, and grids; no JAX here.
 
 A file carries its recipe twice: as the `parameters` text that other tools read (the form of
-AUTOMATIC1111's web UI) and, exactly, as JSON in the text chunk `sdjax`.
+AUTOMATIC1111's web UI) and, exactly, as JSON. PNG has them in the text chunks `parameters` and `sdjax`,
+WebP and JPEG in EXIF's UserComment, as that web UI does, and in EXIF's MakerNote.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import dataclasses
 import io
 import json
 import math
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
+from PIL.ExifTags import IFD, Base
 from PIL.PngImagePlugin import PngInfo
 
 from sdjax_engine.request import EngineError, Request, Sampler
@@ -25,6 +28,8 @@ from sdjax_engine.request import EngineError, Request, Sampler
 RECIPE_CHUNK = "sdjax"
 RECIPE_VERSION = 1
 PARAMETERS_CHUNK = "parameters"
+UNICODE = b"UNICODE\0"  # what EXIF puts before a UserComment of UTF-16
+OURS = b"sdjax\0"
 
 SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
     {
@@ -36,6 +41,8 @@ SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
         Sampler.DPMPP_2M_KARRAS: "DPM++ 2M Karras",
     }
 )
+
+UNREADABLE = (OSError, ValueError, SyntaxError, KeyError, TypeError, struct.error)  # what Pillow raises
 
 NO_EXTRA: Mapping[str, str] = MappingProxyType({})
 
@@ -78,13 +85,23 @@ def encode_png(
     return file.getvalue()
 
 
+def encode_webp(png: PIL.Image.Image, *, quality: int = 80, lossless: bool = False) -> bytes:
+    """WebP of a picture opened from a file of `encode_png`, its recipe inside; equal input, equal bytes."""
+    return _encode(png, format="WEBP", quality=quality, lossless=lossless, method=4)
+
+
+def encode_jpeg(png: PIL.Image.Image, *, quality: int) -> bytes:
+    """JPEG of a picture opened from a file of `encode_png`, its recipe inside; equal input, equal bytes."""
+    return _encode(png, format="JPEG", quality=quality, optimize=True)
+
+
 def read_recipe(file: str | Path | BinaryIO) -> Request:
     """The request whose picture `file` holds; raises `NoRecipe`. The pixels are not decoded."""
     try:
-        with PIL.Image.open(file, formats=["PNG"]) as picture:
-            text = picture.info.get(RECIPE_CHUNK)
-    except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
-        raise NoRecipe(f"The file cannot be read as a PNG picture: {error}") from error
+        with PIL.Image.open(file, formats=["PNG", "WEBP", "JPEG"]) as picture:
+            text = picture.info.get(RECIPE_CHUNK) or _recipe_in_exif(picture)
+    except (*UNREADABLE, PIL.Image.DecompressionBombError) as error:
+        raise NoRecipe(f"The file cannot be read as a PNG, WebP or JPEG picture: {error}") from error
     if not isinstance(text, str):
         raise NoRecipe("The picture carries no recipe.")
     return _parse_recipe(text)
@@ -113,6 +130,35 @@ def make_grid(pictures: Sequence[PIL.Image.Image], rows: int, columns: int) -> P
     return grid
 
 
+def _encode(png: PIL.Image.Image, **how: Any) -> bytes:
+    file = io.BytesIO()
+    png.convert("RGB").save(file, exif=_exif(png.info), **how)
+    return file.getvalue()
+
+
+def _exif(chunks: Mapping[Any, Any]) -> bytes:
+    """The texts of a PNG as EXIF, empty where there are none.
+
+    JPEG takes 64 KiB of it. The longest recipe has half of that, its letters being written as themselves.
+    """
+    if RECIPE_CHUNK not in chunks:
+        return b""
+    comment = str(chunks.get(PARAMETERS_CHUNK, "")).encode("utf-16-be")
+    recipe = json.loads(chunks[RECIPE_CHUNK])
+    note = json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    exif = PIL.Image.Exif()
+    exif.endian = ">"
+    exif[IFD.Exif] = {Base.UserComment: UNICODE + comment, Base.MakerNote: OURS + note}
+    return exif.tobytes()
+
+
+def _recipe_in_exif(picture: PIL.Image.Image) -> str | None:
+    note = picture.getexif().get_ifd(IFD.Exif).get(Base.MakerNote)
+    if not isinstance(note, bytes) or not note.startswith(OURS):
+        return None
+    return note.removeprefix(OURS).decode("utf-8", "surrogatepass")
+
+
 def _quoted(value: str) -> str:
     """A setting's value, quoted where its own commas or colons would end it early."""
     return json.dumps(value, ensure_ascii=False) if set(value) & set(',:\n"') else value
@@ -123,8 +169,8 @@ def _parse_recipe(text: str) -> Request:
         recipe = json.loads(text)
         if recipe["version"] != RECIPE_VERSION:
             raise NoRecipe(f"The picture's recipe is of version {recipe['version']}, which is unknown here.")
-        return _request(recipe["request"])
-    except (KeyError, TypeError, ValueError) as error:
+        return _request(dict(recipe["request"]))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise NoRecipe(f"The picture's recipe is damaged: {error}") from error
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import PIL.Image
 
-from sdjax_engine.images import encode_png, grid_shape, make_grid
+from sdjax_engine.images import encode_jpeg, encode_png, encode_webp, grid_shape, make_grid
 from sdjax_engine.request import Request
 
 SMALLEST_SIDE = 64
@@ -40,38 +40,24 @@ def combine(files: Sequence[bytes], request: Request, extra: Mapping[str, str]) 
 def fit(png: bytes, limit: int) -> PictureFile:
     """`png` in the best form of at most `limit` bytes: as it is, then WebP, then JPEG, then smaller.
 
-    Takes long: call it in a thread. Where nothing fits, the smallest form there is.
+    Where nothing fits, the smallest form there is. All carry the recipe. Takes long: call it in a thread.
     """
     if len(png) <= limit:
         return PictureFile(data=png, suffix=".png")
     smallest = PictureFile(data=png, suffix=".png")
-    for encode in _forms(PIL.Image.open(io.BytesIO(png)).convert("RGB")):
-        file = encode()
+    for suffix, encode in _forms(PIL.Image.open(io.BytesIO(png))):
+        file = PictureFile(data=encode(), suffix=suffix)
         if len(file.data) <= limit:
             return file
         smallest = min(smallest, file, key=lambda one: len(one.data))
     return smallest
 
 
-def _forms(picture: PIL.Image.Image) -> Iterator[Callable[[], PictureFile]]:
-    """Encoders of `picture`, each losing more than the one before."""
-    yield functools.partial(_webp, picture, lossless=True)
-    yield functools.partial(_webp, picture, quality=90)
-    while min(picture.size) >= SMALLEST_SIDE:
+def _forms(png: PIL.Image.Image) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """The suffixes and encoders of `png`'s forms, each losing more than the one before."""
+    yield ".webp", functools.partial(encode_webp, png, lossless=True)
+    yield ".webp", functools.partial(encode_webp, png, quality=90)
+    while min(png.size) >= SMALLEST_SIDE:
         for quality in (90, 75):
-            yield functools.partial(_jpeg, picture, quality)
-        picture = picture.resize(
-            (picture.width * 2 // 3, picture.height * 2 // 3), PIL.Image.Resampling.LANCZOS
-        )
-
-
-def _webp(picture: PIL.Image.Image, *, quality: int = 80, lossless: bool = False) -> PictureFile:
-    file = io.BytesIO()
-    picture.save(file, format="WEBP", quality=quality, lossless=lossless, method=4)
-    return PictureFile(data=file.getvalue(), suffix=".webp")
-
-
-def _jpeg(picture: PIL.Image.Image, quality: int) -> PictureFile:
-    file = io.BytesIO()
-    picture.save(file, format="JPEG", quality=quality, optimize=True)
-    return PictureFile(data=file.getvalue(), suffix=".jpg")
+            yield ".jpg", functools.partial(encode_jpeg, png, quality=quality)
+        png = png.resize((png.width * 2 // 3, png.height * 2 // 3), PIL.Image.Resampling.LANCZOS)

@@ -6,16 +6,27 @@ import dataclasses
 import io
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import PIL.Image
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL.ExifTags import IFD, Base
 from PIL.PngImagePlugin import PngInfo
 
-from sdjax_engine.images import NoRecipe, encode_png, grid_shape, make_grid, parameters_text, read_recipe
-from sdjax_engine.request import MAX_SEED, Request, Sampler
+from sdjax_engine.images import (
+    NoRecipe,
+    encode_jpeg,
+    encode_png,
+    encode_webp,
+    grid_shape,
+    make_grid,
+    parameters_text,
+    read_recipe,
+)
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, MAX_SEED, Request, Sampler
 
 REQUEST = Request(
     prompt="a red circle on a white background",
@@ -45,9 +56,40 @@ requests = st.builds(
 )
 
 
+def files(request: Request) -> dict[str, bytes]:
+    """The picture of `request` in every format."""
+    png = encode_png(PIXELS, request, extra={"job": "k3"})
+    picture = PIL.Image.open(io.BytesIO(png))
+    return {
+        "PNG": png,
+        "lossless WEBP": encode_webp(picture, lossless=True),
+        "WEBP": encode_webp(picture, quality=75),
+        "JPEG": encode_jpeg(picture, quality=75),
+    }
+
+
 @given(requests)
-def test_a_file_gives_back_its_request(request_: Request) -> None:
-    assert read_recipe(io.BytesIO(encode_png(PIXELS, request_))) == request_
+def test_a_file_of_every_format_gives_back_its_request(request_: Request) -> None:
+    for data in files(request_).values():
+        assert read_recipe(io.BytesIO(data)) == request_
+
+
+@pytest.mark.parametrize("letter", ["a", "한", "🎨", '"'])
+def test_the_longest_recipe_fits_into_every_format(letter: str) -> None:
+    longest = letter * MAX_PROMPT_CHARACTERS
+    wordy = dataclasses.replace(REQUEST, prompt=longest, negative_prompt=longest)
+    for data in files(wordy).values():
+        assert read_recipe(io.BytesIO(data)) == wordy
+
+
+def test_the_parameters_of_webp_and_jpeg_are_where_other_tools_read_them() -> None:
+    request = dataclasses.replace(REQUEST, prompt="빨간 원 🎨")
+    for form, data in files(request).items():
+        if form != "PNG":
+            exif = PIL.Image.open(io.BytesIO(data)).getexif()
+            comment = exif.get_ifd(IFD.Exif)[Base.UserComment]
+            assert comment.removeprefix(b"UNICODE\0").decode("utf-16-be") == parameters_text(request)
+            assert exif.tobytes().startswith(b"Exif\0\0MM")  # the text's byte order is that of the block
 
 
 def test_a_file_keeps_its_pixels() -> None:
@@ -59,6 +101,15 @@ def test_equal_input_gives_equal_bytes() -> None:
     assert encode_png(PIXELS, REQUEST, extra={"a": "1", "b": "2"}) == encode_png(
         PIXELS.copy(), REQUEST, extra={"b": "2", "a": "1"}
     )
+
+
+def test_equal_input_gives_equal_bytes_in_every_format() -> None:
+    assert files(REQUEST) == files(dataclasses.replace(REQUEST))
+
+
+def test_a_smaller_form_keeps_the_recipe_of_the_whole() -> None:
+    picture = PIL.Image.open(io.BytesIO(encode_png(PIXELS, REQUEST))).resize((12, 8))
+    assert read_recipe(io.BytesIO(encode_jpeg(picture, quality=75))) == REQUEST
 
 
 def test_the_parameters_are_written_as_other_tools_read_them() -> None:
@@ -89,6 +140,23 @@ def png_with(text: str) -> bytes:
     return file.getvalue()
 
 
+def jpeg_with(note: bytes) -> bytes:
+    exif = PIL.Image.Exif()
+    exif[IFD.Exif] = {Base.MakerNote: note}
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (1, 1)).save(file, format="JPEG", exif=exif)
+    return file.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's word on damage that it survives
+@given(st.integers(20, 400), st.binary(min_size=1, max_size=8))
+def test_a_damaged_file_is_refused_or_read_and_nothing_else(place: int, bytes_: bytes) -> None:
+    for data in files(REQUEST).values():
+        damaged = data[:place] + bytes_ + data[place + len(bytes_) :]
+        with suppress(NoRecipe):
+            assert isinstance(read_recipe(io.BytesIO(damaged)), Request)
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -101,6 +169,11 @@ def png_with(text: str) -> bytes:
         png_with('{"version": 1, "request": {"seed": "7"}}'),
         png_with('{"version": 1, "request": {"surprise": 7}}'),
         png_with('{"version": 1, "request": {}}'),
+        encode_jpeg(PIL.Image.new("RGB", (8, 8)), quality=75),
+        encode_webp(PIL.Image.new("RGB", (8, 8))),
+        jpeg_with(b"of another maker"),
+        jpeg_with(b"sdjax\0not JSON"),
+        jpeg_with(b"sdjax\0\xff"),
     ],
 )
 def test_a_file_without_a_recipe_of_ours_is_refused(data: bytes) -> None:

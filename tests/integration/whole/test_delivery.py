@@ -21,7 +21,7 @@ from bot.sandbox.component_rules import walk
 from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from sdjax_engine.images import encode_png
+from sdjax_engine.images import encode_png, read_recipe
 
 Message = dict[str, Any]
 PROMPT = "a red heart left of a blue star"
@@ -268,3 +268,4 @@ async def test_a_picture_over_the_upload_limit_is_fitted_and_never_lost(
     assert message["attachments"][0]["filename"] == f"{job.id}{suffix}"
     assert len(data) <= limit
     assert PIL.Image.open(io.BytesIO(data)).format in ("WEBP", "JPEG")
+    assert read_recipe(io.BytesIO(data)) == job.recipe.request(0)
