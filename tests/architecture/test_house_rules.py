@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def test_no_broad_handler_swallows_an_error() -> None:
         and all(isinstance(statement, ast.Pass | ast.Continue) for statement in handler.body)
     ]
     assert swallowed == []
+
+
+def test_the_installed_package_carries_every_file_of_its_source() -> None:
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
+    files = [path for path in tracked("bot", "sdjax_engine") if path.suffix != ".py"]
+    assert any(path.suffix == ".safetensors" for path in files)
+    left_out = [path for path in files if not any(path.match(pattern) for pattern in patterns)]
+    assert left_out == []
 
 
 @pytest.mark.parametrize(
