@@ -62,6 +62,7 @@ class Running:
             return waiting.result()
         finally:
             waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
 
     async def close(self) -> None:
         """Cancel every task and wait for its end."""
@@ -74,16 +75,15 @@ class Running:
 def in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     """Run `work`, which nothing can interrupt, in a thread that the end of the process need not wait for."""
     finished: Future[T] = Future()
+    finished.set_running_or_notify_cancel()  # from now on it has a result, wanted or not
 
     def run() -> None:
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits
-            if not finished.cancelled():
-                finished.set_exception(error)
+            finished.set_exception(error)
         else:
-            if not finished.cancelled():
-                finished.set_result(result)
+            finished.set_result(result)
 
     threading.Thread(target=run, name=UNINTERRUPTIBLE, daemon=True).start()
     return asyncio.wrap_future(finished)

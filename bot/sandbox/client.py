@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -36,28 +37,25 @@ class Member:
         self.channel = channel
         self._address = address
         self._session: aiohttp.ClientSession | None = None
-        self._socket: aiohttp.ClientWebSocketResponse | None = None
-        self._listener: asyncio.Task[None] | None = None
+        self._left = AsyncExitStack()
         self._changed = asyncio.Condition()
         self._changes = 0
         self.events: list[Json] = []
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession()
-        self._socket = await self._session.ws_connect(
-            f"{self._address}/sandbox/events", params={"member": self.name}
-        )
-        self._listener = asyncio.create_task(self._listen(self._socket))
+        async with AsyncExitStack() as entered:
+            self._session = await entered.enter_async_context(aiohttp.ClientSession())
+            events = self._session.ws_connect(f"{self._address}/sandbox/events", params={"member": self.name})
+            socket = await entered.enter_async_context(events)
+            listener = asyncio.create_task(self._listen(socket), name=f"{self.name} listens")
+            entered.push_async_callback(_ended, listener)
+            self._left = entered.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._socket is not None and self._listener is not None:
-            await self._socket.close()
-            await self._listener
-        if self._session is not None:
-            await self._session.close()
+        await self._left.aclose()
 
     async def _listen(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         async for message in socket:
@@ -253,6 +251,11 @@ class Member:
                             await self._changed.wait()
         except TimeoutError:
             raise TimeoutError(f"{why} within {seconds:g} s") from None
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _checked(response: aiohttp.ClientResponse) -> Any:

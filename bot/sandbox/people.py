@@ -32,6 +32,15 @@ from bot.sandbox.state import Event, Member
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+@web.middleware
+async def let_go(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Whoever went away in the middle of an exchange gets no answer, and the log no traceback."""
+    try:
+        return await handler(request)
+    except ConnectionResetError:
+        return web.Response()  # reaches nobody
+
+
 class People:
     """Serves members over HTTP and tells each what they may see."""
 

@@ -16,7 +16,7 @@ from bot.sandbox.core import Core
 from bot.sandbox.exchange import Observer
 from bot.sandbox.gateway import Gateway
 from bot.sandbox.objects import channel_object
-from bot.sandbox.people import People
+from bot.sandbox.people import People, let_go
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rest import PREFIX, Operation, Rest
 from bot.sandbox.routes_about import About
@@ -86,7 +86,9 @@ class Sandbox:
 
     async def start(self) -> str:
         """Listen on 127.0.0.1 and return the address."""
-        app = web.Application(client_max_size=MAX_READ_BYTES, middlewares=[self._people.refuse_strangers])
+        app = web.Application(
+            client_max_size=MAX_READ_BYTES, middlewares=[let_go, self._people.refuse_strangers]
+        )
         self._add_routes(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import zlib
 from typing import Any
 
 import pytest
 from sandbox_tools import ART, FakeClock, Line, MakeMember, Raw
+from yarl import URL
 
 from bot.sandbox.community import BOT_ID, GUILD_ID
 from bot.sandbox.server import Sandbox
@@ -158,3 +161,21 @@ async def test_a_bot_hears_of_channels_that_change_and_go(sandbox: Sandbox) -> N
         assert (await line.event("CHANNEL_UPDATE"))["permission_overwrites"][0]["type"] == 1
         sandbox.delete_channel("art")
         assert (await line.event("CHANNEL_DELETE"))["id"] == ART
+
+
+async def test_a_bot_that_dies_in_the_handshake_leaves_no_traceback(
+    sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = URL(sandbox.gateway_url)
+    upgrade = (
+        f"GET {url.path}?v=10&encoding=json HTTP/1.1\r\nHost: {url.host}\r\n"
+        "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    for _ in range(5):
+        with socket.create_connection((url.host, url.port)) as dying:
+            dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no farewell
+            dying.sendall(upgrade.encode())
+        async with Raw(sandbox) as bot:  # its turn comes after theirs
+            await (await bot.identify()).event("READY")
+    assert caplog.text == ""

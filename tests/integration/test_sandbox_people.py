@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import warnings
+
 import aiohttp
 import pytest
 from sandbox_tools import GLOBAL_COMMANDS, MESSAGES, PAINT, MakeMember, Raw
 
-from bot.sandbox.client import RefusedByClient
+from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.server import Sandbox
 
 
@@ -123,3 +127,25 @@ async def test_pages_of_other_origins_cannot_act_for_members(sandbox: Sandbox) -
         for origin, status in (("https://example.org", 403), ("null", 403), (sandbox.address, 200)):
             async with session.post(url, json=body, headers={"Origin": origin}) as answer:
                 assert answer.status == status
+
+
+async def test_a_member_who_is_turned_away_or_called_off_leaves_nothing_open(sandbox: Sandbox) -> None:
+    asyncio.get_running_loop().set_debug(True)  # only then does aiohttp tell of every response
+
+    async def visit() -> None:
+        async with Member(sandbox.address, "Mina") as mina:
+            await mina.state()
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await Member(sandbox.address, "Nobody").__aenter__()
+        for turns in range(40):  # called off somewhere between the door and the way out
+            visiting = asyncio.create_task(visit())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            visiting.cancel()
+            await asyncio.gather(visiting, return_exceptions=True)
+            del visiting
+        gc.collect()
+    assert [str(each.message) for each in told] == []
