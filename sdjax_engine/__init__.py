@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
     from sdjax_engine.engine import Engine
     from sdjax_engine.request import (
+        DevicesFailed,
         EngineClosed,
         EngineError,
         Image,
@@ -30,6 +31,7 @@ _HOMES = {
     "sdjax_engine.config": ("Dtype", "EngineConfig", "ModelSpec"),
     "sdjax_engine.engine": ("Engine",),
     "sdjax_engine.request": (
+        "DevicesFailed",
         "EngineClosed",
         "EngineError",
         "Image",
@@ -45,6 +47,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "DevicesFailed",
     "Dtype",
     "Engine",
     "EngineClosed",

@@ -10,6 +10,9 @@ import jax
 import numpy.typing as npt
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from sdjax_engine.request import DevicesFailed
+from sdjax_engine.wording import first_line
+
 AXIS = "data"
 REPLICATED = PartitionSpec()  # type: ignore[no-untyped-call]
 BY_SEAT = PartitionSpec(AXIS)  # type: ignore[no-untyped-call]
@@ -35,8 +38,13 @@ def usable_cores() -> int:
 
 
 def open_mesh() -> Mesh:
-    """The mesh over all devices of this process, with the one axis `data`."""
-    devices = jax.local_devices()
+    """The mesh over all devices of this process, with the one axis `data`; raises DevicesFailed."""
+    try:
+        devices = jax.local_devices()
+    except (RuntimeError, AssertionError) as error:  # JAX's answers to platforms that it cannot use
+        told = getattr(jax.config, "jax_platforms", None) or "any"
+        reason = first_line(error) if str(error) else "nothing installed knows such a platform."
+        raise DevicesFailed(f"JAX finds no device of the platform {told}: {reason}") from error
     return jax.make_mesh((len(devices),), (AXIS,), axis_types=(AxisType.Explicit,), devices=devices)
 
 

@@ -14,15 +14,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
+import jax
+
 from sdjax_engine import devices, programs
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.loop import Desk, PaintingThread
 from sdjax_engine.programs import Compiler
-from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
+from sdjax_engine.request import DevicesFailed, Image, InvalidRequest, Lane, Offer, OnProgress, Request
 from sdjax_engine.seats import Seats, suitable_seats
 from sdjax_engine.weights import load_checkpoint
+from sdjax_engine.wording import first_line
 
 Report = Callable[[str], None]
 Clock = Callable[[], float]
@@ -41,7 +44,7 @@ class Engine:
     def open(cls, config: EngineConfig, *, report: Report, clock: Clock = time.perf_counter) -> Self:
         """Load every model, compile the lanes wanted, and start.
 
-        `report` is told line by line how the start-up goes. Raises UnreadableCheckpoint.
+        `report` is told line by line how the start-up goes. Raises UnreadableCheckpoint and DevicesFailed.
         """
         started = clock()
         devices.setup_cpu(config.cpu_devices)
@@ -50,8 +53,11 @@ class Engine:
         for line in devices.report(mesh):
             report(line)
         compiler = Compiler(mesh=mesh, report=report, clock=clock)
-        models = _load(config, compiler)
-        desks = _compile(models, config, compiler)
+        try:
+            models = _load(config, compiler)
+            desks = _compile(models, config, compiler)
+        except jax.errors.JaxRuntimeError as error:  # their memory is too small, say
+            raise DevicesFailed(f"The devices cannot hold what is offered: {first_line(error)}") from error
         report(f"ready after {clock() - started:.1f} s")
         return cls(models, desks, clock)
 
@@ -76,8 +82,9 @@ class Engine:
     def submit(self, request: Request, *, on_progress: OnProgress | None = None) -> Future[Image]:
         """Put the request in line.
 
-        The future always ends: with the image, with PaintingFailed, or cancelled. `on_progress` is called
-        on the engine's thread at each run's end: keep it short. Raises InvalidRequest and EngineClosed.
+        The future always ends: with the image, with PaintingFailed, cancelled, or with EngineClosed should
+        the engine itself break. `on_progress` is called on the engine's thread at each run's end, as are the
+        future's callbacks: keep them short. Raises InvalidRequest and EngineClosed.
         """
         model = self._models.get(request.model)
         if model is None:

@@ -13,7 +13,7 @@ from flax import nnx
 from sdjax_engine import devices
 from sdjax_engine.planner import Planner
 from sdjax_engine.programs import Compiler, Program
-from sdjax_engine.request import Offer, Request
+from sdjax_engine.request import Offer, Request, UnreadableCheckpoint
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config
 from sdjax_engine.weights import Checkpoint
 
@@ -40,6 +40,7 @@ class LoadedModel:
     """
 
     def __init__(self, offer: Offer, checkpoint: Checkpoint, compiler: Compiler) -> None:
+        _check_sizes(offer, checkpoint.vae_scale_factor)
         self.offer = offer
         self.mesh = compiler.mesh
         self.unet = checkpoint.unet
@@ -87,4 +88,13 @@ class LoadedModel:
             self._text_encoder.state,
             devices.shard(self.no_token_ids(), self.mesh),
             specs=(devices.REPLICATED, devices.BY_SEAT),
+        )
+
+
+def _check_sizes(offer: Offer, multiple: int) -> None:
+    wrong = [f"{width}x{height}" for width, height in offer.sizes if width % multiple or height % multiple]
+    if wrong:
+        raise UnreadableCheckpoint(
+            f"{offer.model} cannot be painted in {', '.join(wrong)}: its autoencoder makes pictures whose "
+            f"sides are multiples of {multiple}."
         )

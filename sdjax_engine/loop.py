@@ -7,6 +7,11 @@ submitted, so that no lane starves:
     ─► only then wait for the run before this one, tell its progress, answer for its pictures
 
 The devices thus always have the next run before them while the host waits.
+
+An error of the devices may show when a run is queued, when it has been waited for, or when a picture is
+read. Whoever the error can have touched is answered with it, and nobody else: a picture that cannot be
+read is one person's; a run that fails takes with it everybody in the lane's seats, and the lane starts
+again with empty ones.
 """
 
 from __future__ import annotations
@@ -15,74 +20,25 @@ import dataclasses
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
 
 import jax
 import numpy as np
 
 from sdjax_engine.lanes import DeviceLane, Picture
 from sdjax_engine.loaded import Prepared
-from sdjax_engine.request import (
-    MAX_SEED,
-    EngineClosed,
-    Image,
-    Lane,
-    OnProgress,
-    PaintingFailed,
-    Progress,
-)
+from sdjax_engine.request import MAX_SEED, EngineClosed, Image, Lane, OnProgress, PaintingFailed
 from sdjax_engine.seats import Placement, Seats, Span
+from sdjax_engine.tickets import Ticket
+from sdjax_engine.wording import first_line
 
 logger = logging.getLogger(__name__)
 
 RUNS_AHEAD = 1  # runs that the devices have before them while the host waits for an earlier one
 MEMORY_OF_MEAN = 0.8  # how much of the moving mean of seconds an image leaves as it was
-
-
-@dataclass(kw_only=True, eq=False)
-class Ticket:
-    """One image's way through the engine; the lowest `number` came first."""
-
-    prepared: Prepared
-    future: Future[Image]
-    on_progress: OnProgress | None
-    number: int
-    seated_at: float = 0.0
-    answered: bool = False
-
-    def give(self, image: Image) -> None:
-        """Answer with the picture, unless the ticket is answered or cancelled already."""
-        if self._may_answer():
-            self.future.set_result(image)
-
-    def fail(self, reason: str) -> None:
-        """Answer with PaintingFailed, unless the ticket is answered or cancelled already."""
-        if self._may_answer():
-            self.future.set_exception(PaintingFailed(reason))
-
-    def dismiss(self) -> None:
-        """Tell whoever waits for a cancelled image that nothing will come."""
-        self._may_answer()
-
-    def tell(self, evaluation: int) -> None:
-        """Call the person back with how far the image is; an error in that is theirs."""
-        steps = self.prepared.request.num_inference_steps
-        step = round(evaluation / self.prepared.evaluations * steps)
-        if self.on_progress is None or self.future.cancelled():
-            return
-        try:
-            self.on_progress(Progress(step=step, steps=steps))
-        except Exception:
-            logger.exception("a progress callback failed")
-
-    def _may_answer(self) -> bool:
-        if self.answered:
-            return False
-        self.answered = True
-        return self.future.set_running_or_notify_cancel()
+NOT_A_NUMBER = "The picture came out as no picture at all (not a number): another seed may work."
 
 
 @dataclass(kw_only=True, eq=False)
@@ -105,7 +61,7 @@ class Flight:
     """A run that the devices have been given and the host has not yet waited for."""
 
     desk: Desk
-    spans: list[Span[Ticket]]
+    spans: list[Span[Ticket]] = field(default_factory=list)
     done: jax.Array | None = None
     pictures: dict[int, Picture] = field(default_factory=dict)
 
@@ -158,8 +114,11 @@ class PaintingThread:
             self._thread.join()
 
     def _work(self) -> None:
-        while self._let_in():
-            self._turn()
+        try:
+            while self._let_in():
+                self._turn()
+        finally:
+            self._lock_up()
 
     def _let_in(self) -> bool:
         """Wait until there is something to do, and let arrivals join their lines; False: time to go home."""
@@ -176,6 +135,14 @@ class PaintingThread:
                 ticket.future.cancel()
         return self._busy()
 
+    def _lock_up(self) -> None:
+        """Let nobody in, and answer whoever is still here: nobody, unless the loop itself has broken."""
+        with self._door:
+            self._closing = True
+            left = [*self._present(), *self._arrivals]
+        for ticket in left:
+            ticket.fail(EngineClosed("The engine has stopped."))
+
     def _present(self) -> Iterator[Ticket]:
         for desk in self._desks.values():
             yield from desk.seats.tickets
@@ -189,28 +156,14 @@ class PaintingThread:
         self._send_away_cancelled()
         desk = self._next_desk()
         if desk is not None:
-            self._guard(desk, partial(self._launch, desk))
+            self._launch(desk)
         while len(self._flights) > (RUNS_AHEAD if desk else 0):
-            flight = self._flights.popleft()
-            self._guard(flight.desk, partial(self._land, flight), flight.finished)
+            self._land(self._flights[0])
 
     def _send_away_cancelled(self) -> None:
         for desk in self._desks.values():
-            for ticket in desk.seats.drop(lambda ticket: ticket.future.cancelled()):
+            for ticket in desk.seats.drop(lambda ticket: ticket.given_up):
                 ticket.dismiss()
-
-    def _guard(self, desk: Desk, work: Callable[[], None], people: Iterable[Ticket] = ()) -> None:
-        """Do a desk's work; if that breaks, answer `people` and everybody who is in it, and go on."""
-        try:
-            work()
-        except Exception as error:
-            logger.exception("a run of %s broke", desk.device.lane)
-            lost = [flight for flight in self._flights if flight.desk is desk]
-            self._flights = deque(flight for flight in self._flights if flight.desk is not desk)
-            finished = [ticket for flight in lost for ticket in flight.finished]
-            for ticket in (*people, *finished, *desk.seats.clear_seats()):
-                ticket.fail(f"The devices failed: {error}")
-            desk.broken = True
 
     def _next_desk(self) -> Desk | None:
         """The desk with the image that has been in the engine longest."""
@@ -222,7 +175,21 @@ class PaintingThread:
         return min(oldest, key=oldest.__getitem__, default=None)
 
     def _launch(self, desk: Desk) -> None:
-        """Seat newcomers and give the devices their next run, with the decoding of what it finishes."""
+        """Give the devices a desk's next run; if that fails, what they have been given before may not."""
+        flight = Flight(desk=desk)
+        try:
+            self._prepare_run(flight)
+        except Exception as error:
+            logger.exception("a run of %s could not be started", desk.device.lane)
+            self._clear(desk, [flight], error)
+            for earlier in self._flights_of(desk):
+                self._land(earlier)
+        else:
+            self._flights.append(flight)
+
+    def _prepare_run(self, flight: Flight) -> None:
+        """Seat newcomers, and queue the run and the decoding of the pictures that it finishes."""
+        desk = flight.desk
         placements = desk.seats.take_seats()
         now = self._clock()
         for placement in placements:
@@ -233,29 +200,57 @@ class PaintingThread:
             desk.broken = False
         if placements:
             desk.device.admit({placement.seat: _prepared(placement) for placement in placements})
-        flight = Flight(desk=desk, spans=desk.seats.plan_run())
-        self._flights.append(flight)
+        flight.spans = desk.seats.plan_run()
         flight.done = desk.device.denoise({span.seat: (span.start, span.stop) for span in flight.spans})
         last = [span.seat for span in flight.spans if span.ticket and span.last]
         flight.pictures = desk.device.decode(last)
 
     def _land(self, flight: Flight) -> None:
-        """Wait for a run, tell its progress and answer for its pictures."""
-        flight.wait()
-        for span in flight.spans:
-            if span.ticket is not None:
-                span.ticket.tell(span.stop)
-                if span.last:
-                    self._deliver(flight.desk, span.ticket, flight.pictures[span.seat])
+        """Wait for a run, tell its progress and answer for its pictures.
+
+        Until then it stays among the flights, so that nobody in it can be forgotten.
+        """
+        try:
+            flight.wait()
+        except Exception as error:
+            logger.exception("a run of %s broke", flight.desk.device.lane)
+            self._clear(flight.desk, self._flights_of(flight.desk), error)
+        else:
+            for span in flight.spans:
+                if span.ticket is not None:
+                    span.ticket.tell(span.stop)
+                    if span.last:
+                        self._deliver(flight.desk, span.ticket, flight.pictures[span.seat])
+            self._flights.remove(flight)
+
+    def _flights_of(self, desk: Desk) -> list[Flight]:
+        return [flight for flight in self._flights if flight.desk is desk]
+
+    def _clear(self, desk: Desk, lost: list[Flight], error: Exception) -> None:
+        """Answer everybody in a desk's seats and in its `lost` flights with the error of the devices."""
+        self._flights = deque(flight for flight in self._flights if flight not in lost)
+        desk.broken = True
+        finished = [ticket for flight in lost for ticket in flight.finished]
+        for ticket in (*finished, *desk.seats.clear_seats()):
+            ticket.fail(_failed(error))
 
     def _deliver(self, desk: Desk, ticket: Ticket, picture: Picture) -> None:
-        pixels = picture.fetch()
+        try:
+            pixels = picture.fetch()
+        except Exception as error:
+            logger.exception("a picture of %s could not be read", desk.device.lane)
+            ticket.fail(_failed(error))
+            return
         if pixels is None:
-            ticket.fail("The picture came out as no picture at all (not a number): another seed may work.")
+            ticket.fail(PaintingFailed(NOT_A_NUMBER))
             return
         seconds = self._clock() - ticket.seated_at
         desk.learn(seconds)
         ticket.give(Image(request=ticket.prepared.request, pixels=pixels, seconds=seconds))
+
+
+def _failed(error: Exception) -> PaintingFailed:
+    return PaintingFailed(f"The devices failed: {first_line(error)}")
 
 
 def _prepared(placement: Placement[Ticket]) -> Prepared:

@@ -3,6 +3,7 @@
 EngineError
 ├── InvalidRequest       the person asked for something that cannot be painted
 ├── UnreadableCheckpoint the checkpoint's files are missing, broken or of another kind
+├── DevicesFailed        the devices cannot be used, or not for what is offered
 ├── PaintingFailed       this one image failed; others go on
 └── EngineClosed         the engine takes no more requests
 """
@@ -70,6 +71,10 @@ class UnreadableCheckpoint(EngineError):
     """The checkpoint cannot be loaded; the message lists everything that is wrong with it."""
 
 
+class DevicesFailed(EngineError):
+    """The devices cannot be used, or not for what is offered; the message says what they answer."""
+
+
 class PaintingFailed(EngineError):
     """One image could not be painted; the message says why."""
 
@@ -132,6 +137,16 @@ class Offer:
     guidance_scale: float
     sampler: Sampler
     max_steps: int = MAX_STEPS
+
+    def __post_init__(self) -> None:
+        """Refuse what no request could be within with a ValueError that says so."""
+        if not self.sizes:
+            raise ValueError(f"{self.model} must be offered in at least one size")
+        if not 1 <= self.num_inference_steps <= self.max_steps <= MAX_STEPS:
+            steps = f"{self.num_inference_steps} steps of at most {self.max_steps}"
+            raise ValueError(
+                f"{self.model} cannot be offered in {steps}, which is not within 1 to {MAX_STEPS}"
+            )
 
     def reaches(self, lane: Lane) -> bool:
         """Whether a request within this offer can be in `lane`."""

@@ -121,11 +121,15 @@ class Seats(Generic[Ticket]):
         return spans
 
     def drop(self, unwanted: Callable[[Ticket], bool]) -> list[Ticket]:
-        """Send away everybody who is unwanted, waiting or seated, and return them."""
+        """Send away everybody who is unwanted, waiting or seated, and return them.
+
+        Each is asked about once: whoever becomes unwanted meanwhile is sent away the next time.
+        """
         dropped = [ticket for ticket in self.tickets if unwanted(ticket)]
-        self._line = deque(entry for entry in self._line if not unwanted(entry[0]))
+        gone = {id(ticket) for ticket in dropped}
+        self._line = deque(entry for entry in self._line if id(entry[0]) not in gone)
         for seat, seated in enumerate(self._seats):
-            if seated is not None and unwanted(seated.ticket):
+            if seated is not None and id(seated.ticket) in gone:
                 self._seats[seat] = None
         return dropped
 

@@ -15,6 +15,7 @@ from huggingface_hub.errors import (
 )
 
 from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.wording import first_line
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).parent.parent / "demo" / "checkpoint"
@@ -135,9 +136,3 @@ def shards(index: Path) -> tuple[Path, ...]:
     if missing:
         raise UnreadableCheckpoint(f"{index.parent} lacks the shards {', '.join(missing)}.")
     return paths
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, closed by a full stop."""
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__).rstrip(".") + "."

@@ -19,7 +19,7 @@ from sdjax_engine.models.unet import UNet2DConditionModel, settle_unet_config
 from sdjax_engine.models.vae import AutoencoderKL, settle_vae_config
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.files import INDEX, find_folder, first_line, read_json, weight_files
+from sdjax_engine.weights.files import INDEX, find_folder, read_json, weight_files
 from sdjax_engine.weights.tensors import (
     Parameter,
     Put,
@@ -29,6 +29,7 @@ from sdjax_engine.weights.tensors import (
     parameters_of,
     stored_tensors,
 )
+from sdjax_engine.wording import first_line
 
 PIPELINE = "StableDiffusionPipeline"
 TOKENIZERS = ("CLIPTokenizer", "CLIPTokenizerFast")

@@ -15,8 +15,8 @@ from jax.typing import DTypeLike
 from safetensors import SafetensorError, safe_open
 
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.files import first_line
 from sdjax_engine.weights.names import arrange, current_name, fits, reference_name, reference_shape
+from sdjax_engine.wording import first_line
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
 STORED_DTYPES = frozenset({"F64", "F32", "F16", "BF16"})

@@ -170,5 +170,22 @@ def test_clearing_the_seats_keeps_the_line() -> None:
     assert seats.tickets == ["b"]
 
 
+def test_who_gives_up_while_others_are_sent_away_is_not_forgotten() -> None:
+    """Another thread may cancel between two looks at a ticket."""
+    seats = lane(devices=1, seats_per_device=1)
+    for ticket in "ab":
+        seats.join(ticket, 20)
+    seats.take_seats()
+    looks: Counter[str] = Counter()
+
+    def unwanted_from_the_second_look(ticket: str) -> bool:
+        looks[ticket] += 1
+        return looks[ticket] > 1
+
+    assert seats.drop(unwanted_from_the_second_look) == []
+    assert seats.tickets == ["a", "b"]
+    assert seats.drop(unwanted_from_the_second_look) == ["a", "b"]
+
+
 def test_a_slice_of_the_cpu_has_one_seat_and_an_accelerator_four_unless_told_otherwise() -> None:
     assert (suitable_seats(on_cpu=True), suitable_seats(on_cpu=False)) == (1, 4)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from checkpoints import make_tiny_checkpoint
@@ -14,10 +15,11 @@ from sdjax_engine import devices
 from sdjax_engine.engine import Engine, lanes
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.loop import Desk, Ticket
+from sdjax_engine.loop import Desk
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import Lane
 from sdjax_engine.seats import Seats
+from sdjax_engine.tickets import Ticket
 from sdjax_engine.weights import load_checkpoint
 
 SEATS_PER_DEVICE = 2
@@ -52,11 +54,14 @@ def device_lanes(model: LoadedModel, compiler: Compiler) -> dict[Lane, DeviceLan
 
 @pytest.fixture
 def open_engine(model: LoadedModel, device_lanes: dict[Lane, DeviceLane]) -> Iterator[OpenEngine]:
-    """Opens an engine on the compiled lanes, or some of them, one at a time; it is closed with the test."""
+    """Opens an engine on the compiled lanes, or some of them, one at a time; it is closed with the test.
+
+    `sabotaged` lanes take the place of the compiled ones.
+    """
     opened = []
 
-    def open_one(*wanted: Lane) -> Engine:
-        served = {lane: device_lanes[lane] for lane in wanted or device_lanes}
+    def open_one(*wanted: Lane, sabotaged: Mapping[Lane, DeviceLane] = MappingProxyType({})) -> Engine:
+        served = {lane: sabotaged.get(lane, device_lanes[lane]) for lane in wanted or device_lanes}
         desks = {lane: Desk(device=device, seats=seats_of(device)) for lane, device in served.items()}
         opened.append(Engine({TINY.model: model}, desks, time.perf_counter))
         return opened[-1]

@@ -2,7 +2,7 @@
 
 A program of its own, because the number of devices is fixed for a process:
 
-    paint_in_company.py CHECKPOINT DEVICES SEATS_PER_DEVICE CACHE_DIR WAY...
+    paint_in_company.py CHECKPOINT DEVICES SEATS_PER_DEVICE DTYPE CACHE_DIR WAY...
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections import Counter
 from concurrent.futures import Future
 from pathlib import Path
 
+import jax
+import jax.monitoring
 from engines import PLAIN, VARIED, like, tiny_config
 
+from sdjax_engine.config import Dtype
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Image, Request
 
@@ -61,13 +65,20 @@ def joined_late(engine: Engine) -> list[Image]:
 WAYS = {way.__name__: way for way in (alone, in_company, in_every_seat, joined_late)}
 
 
-def main(checkpoint: str, devices: str, seats_per_device: str, cache_dir: str, *ways: str) -> None:
+def main(
+    checkpoint: str, devices: str, seats_per_device: str, dtype: str, cache_dir: str, *ways: str
+) -> None:
     said: list[str] = []
+    cache: Counter[str] = Counter()
+    jax.monitoring.register_event_listener(
+        lambda event, **_details: cache.update([event]) if "/compilation_cache/" in event else None
+    )
     config = tiny_config(
         Path(checkpoint),
         cache_dir=Path(cache_dir),
         cpu_devices=int(devices),
         seats_per_device=int(seats_per_device),
+        dtype=Dtype(dtype),
     )
     found: dict[Request, set[str]] = {request: set() for request in VARIED}
     with Engine.open(config, report=said.append) as engine:
@@ -76,7 +87,10 @@ def main(checkpoint: str, devices: str, seats_per_device: str, cache_dir: str, *
                 found[image.request].add(image.pixels.tobytes().hex())
         capacity = engine.capacity(PLAIN.lane)
     pictures = [sorted(found[request]) for request in VARIED]
-    print(json.dumps({"capacity": capacity, "said": said, "pictures": pictures}))
+    from_cache = cache["/jax/compilation_cache/cache_hits"], cache["/jax/compilation_cache/cache_misses"]
+    print(
+        json.dumps({"capacity": capacity, "said": said, "pictures": pictures, "hits_and_misses": from_cache})
+    )
 
 
 if __name__ == "__main__":

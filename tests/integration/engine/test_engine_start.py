@@ -1,0 +1,83 @@
+"""An engine that cannot work as it is configured does not start, and says why."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jax
+import pytest
+from engines import TINY, like, tiny_config
+
+from sdjax_engine.engine import Engine
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.programs import Compiler
+from sdjax_engine.request import DevicesFailed, InvalidRequest, Sampler, UnreadableCheckpoint
+from sdjax_engine.weights import load_checkpoint
+
+
+def changed(checkpoint: Path, folder: Path, **scheduler_config: Any) -> Path:
+    """A copy of the checkpoint whose scheduler's settings are other ones."""
+    copy = shutil.copytree(checkpoint, folder / "changed")
+    file = copy / "scheduler" / "scheduler_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | scheduler_config))
+    return copy
+
+
+def test_a_schedule_that_the_offered_sampler_cannot_follow_is_refused_at_the_start(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    copy = changed(checkpoint, tmp_path, prediction_type="flow_prediction")
+    with pytest.raises(UnreadableCheckpoint, match="prediction_type"):
+        Engine.open(tiny_config(copy, cache_dir=None), report=lambda _line: None)
+
+
+def test_a_size_that_the_checkpoint_cannot_paint_is_refused_at_the_start(
+    checkpoint: Path, compiler: Compiler
+) -> None:
+    offer = dataclasses.replace(TINY, sizes=((16, 16), (15, 16), (16, 17)))
+    with pytest.raises(UnreadableCheckpoint, match=r"in 15x16, 16x17: .* multiples of 2\."):
+        LoadedModel(offer, load_checkpoint(str(checkpoint)), compiler)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "no_such_platform"])
+def test_a_platform_without_devices_is_said_in_a_sentence(platform: str) -> None:
+    code = (
+        "from sdjax_engine import DevicesFailed, devices\n"
+        "try: devices.open_mesh()\n"
+        "except DevicesFailed as error: print(error)"
+    )
+    environ = os.environ | {"JAX_PLATFORMS": platform}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(f"JAX finds no device of the platform {platform}: ")
+    assert done.stdout.count("\n") == 1
+
+
+def test_devices_that_fail_at_the_start_are_said_in_a_sentence(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object, **_options: object) -> NoReturn:
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory\nand a table of it")
+
+    monkeypatch.setattr(DeviceLane, "reset", fail)
+    with pytest.raises(DevicesFailed, match=r"^The devices cannot hold what is offered: [^\n]+memory\.$"):
+        Engine.open(tiny_config(checkpoint, cache_dir=None), report=lambda _line: None)
+
+
+def test_a_sampler_that_does_not_suit_the_checkpoint_is_refused_at_the_door(
+    checkpoint: Path, compiler: Compiler, tmp_path: Path
+) -> None:
+    copy = changed(checkpoint, tmp_path, prediction_type="sample")
+    model = LoadedModel(TINY, load_checkpoint(str(copy)), compiler)
+    model.prepare(like(sampler=Sampler.EULER))
+    with pytest.raises(InvalidRequest, match="choose one of ddim, euler, "):
+        model.prepare(like(sampler=Sampler.PNDM))
