@@ -18,7 +18,7 @@ from bot.store import fairness
 from bot.store.database import insert
 from bot.store.rows import load_job, recipe_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
-from bot.store.transitions import lock_job, move, settle
+from bot.store.transitions import lock_job, lock_jobs, move, settle
 from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane, Request
 
@@ -198,14 +198,11 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
 
 
 async def _lost_leases(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[Any]:
-    statement = (
-        sa.select(images.c.id, images.c.job_id)
-        .join(jobs)
-        .where(images.c.state == State.RUNNING, which)
-        .order_by(images.c.id)
-        .with_for_update(skip_locked=True, of=[images, jobs])
-    )
-    return list(await connection.execute(statement))
+    lost = (images.c.state == State.RUNNING) & which
+    # Waited for, not left out: a process that has just died may still hold some for a moment.
+    job_ids = await lock_jobs(connection, lost)
+    statement = sa.select(images.c.id, images.c.job_id).where(lost, images.c.job_id.in_(job_ids))
+    return list(await connection.execute(statement.order_by(images.c.id).with_for_update()))
 
 
 async def _record_run(connection: AsyncConnection, request: Request, seconds: float) -> None:

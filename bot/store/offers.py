@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.jobs import State
 from bot.store.database import insert
 from bot.store.tables import images, jobs, offered_lanes, workers
-from bot.store.transitions import move, refund, settle
+from bot.store.transitions import lock_jobs, move, refund, settle
 from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane
 
@@ -78,12 +78,13 @@ async def _offer(connection: AsyncConnection, worker: str, names: Sequence[str])
 
 
 async def _abandoned(connection: AsyncConnection, *, before: float) -> list[Any]:
-    # As in a claim, rows that others hold are left for the next time, so nothing is waited for.
+    old = sa.select(jobs.c.id).where(jobs.c.created_at <= before)
+    job_ids = await lock_jobs(connection, _UNOFFERED & images.c.job_id.in_(old))
     statement = (
         sa.select(images.c.id, images.c.job_id, images.c.share, jobs.c.user_id)
         .join(jobs)
-        .where(_UNOFFERED, jobs.c.created_at <= before)
+        .where(_UNOFFERED, jobs.c.id.in_(job_ids))
         .order_by(images.c.id)
-        .with_for_update(skip_locked=True, of=[images, jobs])
+        .with_for_update(of=images)
     )
     return list(await connection.execute(statement))

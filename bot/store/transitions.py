@@ -34,6 +34,13 @@ async def lock_job(connection: AsyncConnection, job_id: str | sa.ScalarSelect[st
     await connection.execute(sa.select(jobs.c.id).where(jobs.c.id == job_id).with_for_update())
 
 
+async def lock_jobs(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[str]:
+    """`lock_job` for each job that has an image of `which`, in one order for everybody; their ids."""
+    job_ids = sa.select(images.c.job_id).where(which)
+    statement = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
+    return list(await connection.scalars(statement.with_for_update()))
+
+
 async def lock_owned_job(connection: AsyncConnection, job_id: str, user_id: int | None) -> None:
     """`lock_job` for somebody who asks: raises UnknownJob, or NotYours unless `user_id` is None."""
     await lock_job(connection, job_id)

@@ -98,12 +98,15 @@ async def worker(store: Store, name: str) -> None:
             store.give_back,
         ]
     )
-    for _ in range(2 * ROUNDS):
+    for turn in range(2 * ROUNDS):
+        await store.announce(name, lanes=[RECIPE.lane], seats=4, ttl=TTL)
         claims = await store.claim(name, limit=4, ttl=TTL)
         await store.heartbeat(dict.fromkeys(claims, 1), ttl=TTL)
         ends = [next(verbs)(claim) for claim in claims[1:]]
         await all_at_once(store.heartbeat(dict.fromkeys(claims, 2), ttl=TTL), *ends)
         await store.recover(name)
+        await store.expire()
+        await store.fail_unoffered(grace=-TTL if turn % 4 == 3 else TTL)  # now and then of every lane
 
 
 async def outbox(store: Store) -> None:
