@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -37,13 +37,15 @@ autovacuum = off
 class PostgresServer:
     """A running server whose only user is `postgres`, with PASSWORD."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, data: Path) -> None:
+        self.folder = folder  # of its socket and log; databases are in `data`
+        self._data = ("--pgdata", str(data))
         self._log = folder / "log"
         self._log.touch()
         self._account = _account()
         if self._account:
-            os.chown(folder, self._account["user"], self._account["group"])
+            for path in (folder, data, self._log):
+                os.chown(path, self._account["user"], self._account["group"])
         self._programs = self._find_programs()
         self._numbers = count(1)
 
@@ -55,22 +57,20 @@ class PostgresServer:
         """Make the server's files and start it."""
         password = self.folder / "password"
         password.write_text(PASSWORD)
-        if self._account:
-            for path in (self._log, password):
-                os.chown(path, self._account["user"], self._account["group"])
+        password.chmod(0o644)
         secrets = ("--username=postgres", "--auth=scram-sha-256", f"--pwfile={password}")
-        self._run("initdb", "--no-sync", "--encoding=UTF8", "--locale=C", *secrets, *self._data())
-        with (self.folder / "data" / "postgresql.conf").open("a") as settings:
+        self._run("initdb", "--no-sync", "--encoding=UTF8", "--locale=C", *secrets, *self._data)
+        with Path(self._data[1], "postgresql.conf").open("a") as settings:
             settings.write(_SETTINGS.format(folder=self.folder))
         self.start()
 
     def start(self) -> None:
         """Start the server; return once it answers."""
-        self._run("pg_ctl", "start", "--wait", "--timeout=120", f"--log={self._log}", *self._data())
+        self._run("pg_ctl", "start", "--wait", "--timeout=120", f"--log={self._log}", *self._data)
 
     def stop(self) -> None:
-        """Stop the server at once, breaking every connection."""
-        self._run("pg_ctl", "stop", "--mode=immediate", "--wait", *self._data())
+        """Stop the server, breaking every connection."""
+        self._run("pg_ctl", "stop", "--wait", *self._data)
 
     def execute(self, statement: str) -> None:
         """Run one statement, by a program that shares nothing with what is tested."""
@@ -84,9 +84,6 @@ class PostgresServer:
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         yield name
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-    def _data(self) -> tuple[str, str]:
-        return "--pgdata", str(self.folder / "data")
 
     def _run(self, program: str, *arguments: str) -> None:
         environment = {"PATH": os.defpath, "PGPASSWORD": PASSWORD}
@@ -126,6 +123,12 @@ class PostgresServer:
         return programs
 
 
+def _memory() -> str | None:
+    """A disk in memory, where there is one with room: it makes databases several times as fast."""
+    disk = Path("/dev/shm")
+    return str(disk) if os.access(disk, os.W_OK) and shutil.disk_usage(disk).free > 2**30 else None
+
+
 def _account() -> dict[str, Any]:
     """Whom to run as: the server refuses to run as root."""
     if os.geteuid():
@@ -141,8 +144,11 @@ async def _migrate(url: str) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One running server for all tests, with a database that has the queue's tables."""
-    with tempfile.TemporaryDirectory(prefix="sdjax-postgres-") as folder:
-        server = PostgresServer(Path(folder))
+    with ExitStack() as stack:
+        folders = (
+            tempfile.TemporaryDirectory(prefix="sdjax-postgres-", dir=disk) for disk in (None, _memory())
+        )
+        server = PostgresServer(*(Path(stack.enter_context(folder)) for folder in folders))
         server.create()
         try:
             server.execute(f"CREATE DATABASE {_TEMPLATE}")
