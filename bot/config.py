@@ -113,13 +113,19 @@ class DiscordConfig(_Section):
                 ) from None
             if not token:
                 raise ConfigurationError(f"The token file {self.token_file} is empty.")
-            return token
+            return _checked_token(token, f"the token file {self.token_file}")
         token = (os.environ if environ is None else environ).get("DISCORD_TOKEN", "").strip()
         if not token:
             raise ConfigurationError(
                 "There is no token: set DISCORD_TOKEN, or name a file in discord.token_file."
             )
-        return token
+        return _checked_token(token, "DISCORD_TOKEN")
+
+
+def _checked_token(token: str, place: str) -> str:
+    if not re.fullmatch(r"[!-~]+", token):  # it goes into a header; and it is not repeated, being a secret
+        raise ConfigurationError(f"What {place} holds is not a token: a token is one word of Latin letters.")
+    return token
 
 
 class ModelConfig(_Section):
@@ -131,7 +137,7 @@ class ModelConfig(_Section):
     variant: str = ""
     sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
     num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
-    guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 3.0
+    guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 2.2
     sampler: Sampler = Sampler.DDIM
     max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
 
