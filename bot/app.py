@@ -139,7 +139,10 @@ async def log_in(client: discord.Client, token: str, api_url: str) -> None:
         raise ConfigurationError(
             "Discord refuses the token: copy it again from the bot's page in the developer portal."
         ) from None
-    except (aiohttp.ClientError, discord.HTTPException, OSError) as error:
+    except discord.HTTPException as error:
+        words = str(error).partition("\n")[0].rstrip(".")
+        raise DiscordUnavailable(f"Discord at {api_url} answers: {words}.") from error
+    except (aiohttp.ClientError, OSError) as error:
         raise DiscordUnavailable(f"Discord cannot be reached at {api_url}: {error}.") from error
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NoReturn
 
@@ -43,8 +44,25 @@ class Size(click.ParamType[tuple[int, int]]):
         return size
 
 
+def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        click.echo(f"sdjax-bot {version('sdjax-bot')}")
+    except PackageNotFoundError:
+        raise BotError("The package is not installed here, so it has no version: run make install.") from None
+    context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="sdjax-bot", message="sdjax-bot %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def commands() -> None:
     """A Discord bot that paints what a community types, on a batched Stable Diffusion engine in JAX."""
 
@@ -89,8 +107,20 @@ def check_config(path: Path) -> None:
     from bot.store import check_url
 
     check_url(config.queue.database)
+    if config.discord.token_file:
+        config.discord.read_token()
+    _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)
     click.echo(f"{path} is in order; it offers {models}.")
+
+
+def _check_folders(checkpoints: Sequence[str]) -> None:
+    from sdjax_engine.weights.files import DEMO, is_hub_id
+
+    folders = [source for source in checkpoints if source != DEMO and not is_hub_id(source)]
+    missing = [source for source in folders if not Path(source).expanduser().is_dir()]
+    if missing:
+        raise ConfigurationError("\n".join(f"There is no checkpoint folder {source}." for source in missing))
 
 
 @commands.command()
@@ -145,8 +175,8 @@ def imagine(
     """
     if not prompt.strip():
         raise InvalidRequest("empty_prompt")
-    if output is not None and output.suffix.lower() != ".png":
-        raise click.BadParameter(f"{output} must end in .png: the recipe is kept in the file.")
+    if output is not None:
+        _check_output(output)
     from bot import oneshot
 
     painted = oneshot.imagine(
@@ -168,6 +198,13 @@ def imagine(
         report=_to_terminal,
     )
     click.echo(painted.as_json() if as_json else painted.file)
+
+
+def _check_output(file: Path) -> None:
+    if file.suffix.lower() != ".png":
+        raise click.BadParameter(f"{file} must end in .png.", param_hint="'-o'")
+    if not file.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {file.parent} for {file.name}.", param_hint="'-o'")
 
 
 def cache_folder() -> Path:

@@ -13,7 +13,7 @@ from bot.config import Config
 from bot.errors import BotError
 from bot.lifetime import Running, Stop, Stopped, run_to_the_end
 from bot.log import set_up
-from bot.sandbox.client import Member
+from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
 from bot.sandbox.server import Sandbox
 
 PORT = 8420
@@ -74,7 +74,7 @@ async def open_sandbox(port: int | None) -> Sandbox:
 def configuration(sandbox: Sandbox, folder: Path) -> Config:
     """The product's defaults, with Discord's address and the places of files changed."""
     token = folder / "token"
-    token.write_text("a token that the sandbox takes", encoding="utf-8")
+    token.write_text("the-token-that-the-sandbox-takes", encoding="utf-8")
     return Config.parse(
         {
             "discord": {
@@ -120,10 +120,13 @@ async def first_picture(address: str, report: Report) -> Path:
     """Play one `/imagine` as a member of the sandbox, and keep what comes."""
     async with Member(address, ASKER, channel=CHANNEL) as member:
         report(f"{ASKER} types in #{CHANNEL}: /imagine prompt: {PROMPT}")
-        interaction = await member.imagine(prompt=PROMPT)
-        message = await member.message_of(
-            interaction, lambda message: bool(message["attachments"]), timeout=PICTURE_SECONDS
-        )
+        try:
+            interaction = await member.imagine(prompt=PROMPT)
+            message = await member.message_of(
+                interaction, lambda message: bool(message["attachments"]), timeout=PICTURE_SECONDS
+            )
+        except (InteractionFailed, RefusedByClient, TimeoutError) as error:
+            raise BotError(f"The demo's first picture did not come: {error}") from error
         data = await member.attachment_bytes(message)
         file: Path = FOLDER / message["attachments"][0]["filename"]
         await asyncio.to_thread(keep, file, data)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal, TextIO
 
 CHATTY = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy")
+INDISCREET = ("discord",)  # its details hold what people typed, and tokens to answer with
 
 _job: ContextVar[str | None] = ContextVar("job", default=None)
 
@@ -29,7 +30,8 @@ def about(job_id: str) -> Iterator[None]:
 def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: TextIO | None = None) -> None:
     """Send the whole process's log to `stream`, the standard error stream when left out.
 
-    Of libraries that tell of their every step, only warnings are heard.
+    Of libraries that tell of their every step, only warnings are heard, and never the details of what
+    goes to and from Discord.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
@@ -41,6 +43,8 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
     root.setLevel(level.upper())
     for name in CHATTY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    for name in INDISCREET:
+        logging.getLogger(name).setLevel(max(logging.INFO, root.level))
 
 
 def _add_job(record: logging.LogRecord) -> bool:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from bot.config import ModelConfig
 from bot.delivery.pictures import combine
@@ -16,7 +15,16 @@ from bot.jobs import MAX_VARIANTS, Recipe
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import MAX_SEED, Image, InvalidRequest, Offer, Request, Sampler, parse_sampler
+from sdjax_engine.request import (
+    MAX_SEED,
+    Image,
+    InvalidRequest,
+    Offer,
+    Request,
+    Sampler,
+    UnreadableCheckpoint,
+    parse_sampler,
+)
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights.files import DEMO, find_folder, read_json
 
@@ -115,10 +123,15 @@ def offer_of(wish: Wish) -> Offer:
 def native_size(folder: Path) -> tuple[int, int]:
     """The (width, height) in pixels that the checkpoint in `folder` was trained for."""
     side = read_json(folder / "unet" / "config.json").get("sample_size") or LATENT_SIDE
-    height, width = side if isinstance(side, list) else (side, side)
-    blocks: Sequence[Any] = read_json(folder / "vae" / "config.json").get("block_out_channels") or (64,)
-    factor = 2 ** (len(blocks) - 1)
-    return int(width) * factor, int(height) * factor
+    blocks = read_json(folder / "vae" / "config.json").get("block_out_channels") or (64,)
+    try:
+        height, width = side if isinstance(side, list) else (side, side)
+        factor = 2 ** (len(blocks) - 1)
+        return int(width) * factor, int(height) * factor
+    except (TypeError, ValueError):
+        raise UnreadableCheckpoint(
+            f"The configurations in {folder} name no size: give one with --size."
+        ) from None
 
 
 def recipe_of(wish: Wish, offer: Offer) -> Recipe:

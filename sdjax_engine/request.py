@@ -162,7 +162,8 @@ class Offer:
         if not 1 <= request.num_inference_steps <= self.max_steps:
             raise InvalidRequest("steps", value=request.num_inference_steps, limit=self.max_steps)
         if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
-            raise InvalidRequest("guidance", value=request.guidance_scale, limit=MAX_GUIDANCE_SCALE)
+            limit = f"{MAX_GUIDANCE_SCALE:g}"
+            raise InvalidRequest("guidance", value=request.guidance_scale, limit=limit)
         if not 0 <= request.seed <= MAX_SEED:
             raise InvalidRequest("seed", value=request.seed, limit=MAX_SEED)
         if (request.width, request.height) not in self.sizes:

@@ -88,26 +88,27 @@ class Outbox:
         """Send one result; whatever goes wrong is this delivery's alone."""
         with about(delivery.job.id):
             try:
-                await self._settle(delivery)
+                async with self._turns.of(delivery.job.id):
+                    await self._settle(delivery)
             except StoreUnavailable as error:
                 log.error("the delivery cannot be recorded: %s", error)
                 await asyncio.sleep(POLL_SECONDS)
-            except Exception:
-                log.exception("the delivery failed unexpectedly")
-                await self._postpone(delivery)
 
     async def _settle(self, delivery: Delivery) -> None:
-        async with self._turns.of(delivery.job.id):
-            try:
-                sent = await self._send(delivery)
-            except DeliveryRefused as error:
-                log.warning("the result cannot be delivered: %s", error.outcome)
-                await self._store.mark_delivered(delivery.id, outcome=error.outcome, message_id=None)
-                return
-            except DeliveryDelayed as error:
-                log.warning("the result is delivered later: %s", error)
-                await self._postpone(delivery)
-                return
+        try:
+            sent = await self._send(delivery)
+        except DeliveryRefused as error:
+            log.warning("the result cannot be delivered: %s", error.outcome)
+            await self._store.mark_delivered(delivery.id, outcome=error.outcome, message_id=None)
+        except DeliveryDelayed as error:
+            log.warning("the result is delivered later: %s", error)
+            await self._postpone(delivery)
+        except Exception:
+            log.exception(
+                "the result could not be sent, for a reason nobody foresaw; it is tried again later"
+            )
+            await self._postpone(delivery)
+        else:
             await self._store.mark_delivered(delivery.id, outcome=sent.outcome, message_id=sent.message_id)
 
     async def _send(self, delivery: Delivery) -> Sent:

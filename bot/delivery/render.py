@@ -34,6 +34,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
     }
 )
+DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # would turn round what stands after the words
 DEFAULT_FAILURE = "painting_failed"
 
 
@@ -127,7 +128,7 @@ def with_notice(content: MessageContent, notice: str) -> MessageContent:
 
 def shown(text: str, limit: int) -> str:
     """A person's words on one line, at most `limit` characters of them, meaning nothing to Discord."""
-    line = re.sub(r"\s+", " ", text).strip()
+    line = re.sub(r"\s+", " ", DIRECTIONS.sub("", text)).strip()
     if len(line) > limit:
         line = line[: limit - 1].rstrip() + "…"
     escaped = discord.utils.escape_markdown(line, ignore_links=False)

@@ -116,13 +116,17 @@ def aspect_name(size: tuple[int, int]) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` without what cannot be stored or shown: control characters and broken surrogates."""
+    """`text` without what cannot be stored or shown: control characters and broken surrogates.
+
+    Empty when nothing in it can be seen, such as blanks of no width.
+    """
     whole = text.encode("utf-8", "replace").decode("utf-8")
     kept = (
         character if character == "\n" or unicodedata.category(character) != "Cc" else " "
         for character in whole
     )
-    return "".join(kept).strip()
+    cleaned = "".join(kept).strip()
+    return cleaned if any(unicodedata.category(character)[0] not in "ZC" for character in cleaned) else ""
 
 
 def echo(text: str) -> str:

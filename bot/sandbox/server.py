@@ -180,13 +180,28 @@ class Sandbox:
 
     def forbid(self, channel: str, *permissions: Permission) -> None:
         """Take permissions in a channel from the bot (all of them: VIEW_CHANNEL); no violation follows."""
-        place = next(each for each in self._core.world.channels.values() if each.name == channel)
-        denied = 0
+        denied = Permission(0)
         for permission in permissions or (Permission.VIEW_CHANNEL,):
             denied |= permission
-        place.overwrites[self._core.world.bot_id] = (0, int(denied))
-        self._core.forbidden.add(place.id)
+        self._core.forbidden.add(self._overwrite(channel, self._core.world.bot_id, (0, int(denied))).id)
+
+    def shut_out(self, channel: str, member: str) -> None:
+        """Let a member of this username not see the channel any more."""
+        self._overwrite(channel, self._user_id(member), (0, int(Permission.VIEW_CHANNEL)))
+
+    def appoint(self, channel: str, member: str) -> None:
+        """Let a member of this username manage the messages of this channel alone."""
+        self._overwrite(channel, self._user_id(member), (int(Permission.MANAGE_MESSAGES), 0))
+
+    def _overwrite(self, channel: str, user_id: int, bits: tuple[int, int]) -> Channel:
+        place = next(each for each in self._core.world.channels.values() if each.name == channel)
+        place.overwrites[user_id] = bits
         self._emit_channel("CHANNEL_UPDATE", place)
+        return place
+
+    def _user_id(self, username: str) -> int:
+        members = self._core.world.members.values()
+        return next(member.user.id for member in members if member.user.username == username)
 
     def delete_channel(self, channel: str) -> None:
         """Delete a channel with everything in it."""

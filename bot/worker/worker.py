@@ -213,6 +213,8 @@ class Worker:
                 await self._heartbeat()
             except StoreUnavailable as error:
                 log.error("no heartbeat: %s", error)
+            except Exception:
+                log.exception("no heartbeat, for a reason nobody foresaw")
             beats += 1
             await asyncio.sleep(HEARTBEAT_SECONDS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["imagine", "a", "--sampler", "magic"], "--sampler"),
         (["imagine", "a", "--size", "128"], "is not a size"),
         (["imagine", "a", "--size", "100x100"], "multiple of 8"),
+        (["imagine", "a", "--guidance", "nan"], "between 0 and 30."),
         (["imagine", "a", "-o", "picture.jpg"], ".png"),
+        (["imagine", "a", "-o", "no such folder/picture.png"], "no folder no such folder"),
         (["imagine", "a", "--colour", "red"], "--colour"),
         (["demo", "--port", "70000"], "--port"),
         (["run"], "--config"),
@@ -84,6 +87,22 @@ def test_every_mistake_of_a_configuration_is_named_at_once(
     assert "seats_per_device" in told
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[discord]\ntoken_file = "not there"\n', "The token file not there cannot be read"),
+        ('[[models]]\ncheckpoint = "/not/there"\n', "There is no checkpoint folder /not/there."),
+    ],
+)
+def test_files_that_a_configuration_names_must_be_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    assert run(monkeypatch, "check-config", "--config", str(file)) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_database_without_its_driver_is_told_before_the_start(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -104,6 +123,21 @@ def test_the_bot_does_not_start_without_a_token(
     file.write_text("")
     assert run(monkeypatch, "run", "--config", str(file)) == 2
     assert "DISCORD_TOKEN" in capsys.readouterr().err
+
+
+def test_the_version_is_told_or_where_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bot.cli.version", lambda _name: "1.2.3")
+    assert run(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == "sdjax-bot 1.2.3\n"
+
+    def not_installed(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("bot.cli.version", not_installed)
+    assert run(monkeypatch, "--version") == 1
+    assert "not installed" in capsys.readouterr().err
 
 
 def test_help_names_every_command(

@@ -179,6 +179,15 @@ def test_the_token_comes_from_its_file_before_the_environment(tmp_path: Path) ->
     assert DiscordConfig().read_token({"DISCORD_TOKEN": " from-environment "}) == "from-environment"
 
 
+@pytest.mark.parametrize("token", ["two words", "two\nlines", "a\0b", "토큰", "Bot\tx"])
+def test_what_cannot_be_a_token_is_refused_and_not_repeated(tmp_path: Path, token: str) -> None:
+    (tmp_path / "token").write_text(token, encoding="utf-8")
+    for config in (DiscordConfig(), DiscordConfig(token_file=str(tmp_path / "token"))):
+        with pytest.raises(ConfigurationError, match="is not a token") as caught:
+            config.read_token({"DISCORD_TOKEN": token})
+        assert token not in str(caught.value)
+
+
 def test_a_missing_token_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="set DISCORD_TOKEN"):
         DiscordConfig().read_token({})

@@ -52,6 +52,16 @@ def test_json_is_one_object_a_line() -> None:
     assert second["time"].endswith("+00:00")
 
 
+@pytest.mark.parametrize("name", ["discord.gateway", "discord.http", "discord.webhook.async_"])
+def test_what_goes_to_and_from_discord_is_never_written(name: str) -> None:
+    stream = io.StringIO()
+    set_up("debug", "text", stream)
+    logging.getLogger(name).debug("PATCH /webhooks/1/a-token/messages/@original")
+    logging.getLogger(name).info("connected")
+    assert "a-token" not in stream.getvalue()
+    assert "connected" in stream.getvalue()
+
+
 def test_the_level_decides_what_is_written() -> None:
     assert "a detail" in written("text", "debug")
     assert "a detail" not in written("text")

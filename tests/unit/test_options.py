@@ -47,6 +47,12 @@ def problem_of(**asked: object) -> str:
     return error.problem if isinstance(error, InvalidRequest) else error.message_id
 
 
+@pytest.mark.parametrize("prompt", ["", " ", "\n", "\u200b", "\u2060 \ufeff", "\u3000", "\u202e"])
+def test_a_prompt_in_which_nothing_can_be_seen_is_empty(prompt: str) -> None:
+    assert problem_of(prompt=prompt) == "empty_prompt"
+    assert recipe_of(negative_prompt=prompt).negative_prompt == ""
+
+
 def test_what_is_left_out_is_the_models_own_setting() -> None:
     assert recipe_of() == Recipe(
         prompt="a red circle",

@@ -43,6 +43,7 @@ async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
     """Cancel the chosen request, all of the person's own, or the only one they have."""
     await acknowledge(interaction, private=True)
     store = parts_of(interaction).store
+    job = job and job.strip().lower()
     if job is None or job == ALL:
         chosen = await store.active_jobs(user_id=interaction.user.id)
         if not chosen:
@@ -50,7 +51,7 @@ async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
         if job is None and len(chosen) > 1:
             raise UserMistake("choose_request", count=len(chosen))
     else:
-        chosen = [await _allowed(interaction, job.strip().lower())]
+        chosen = [await _allowed(interaction, job)]
     for one in chosen:
         await store.cancel(one.id, user_id=asker(interaction, one))
     said = said_of_cancelled(chosen, parts_of(interaction).texts(interaction))
@@ -77,21 +78,25 @@ async def suggest_jobs(interaction: Interaction, typed: str) -> list[app_command
     texts = parts.texts(interaction)
     try:
         mine = await parts.store.active_jobs(user_id=interaction.user.id)
-        others = []
-        if moderates(interaction, interaction.guild_id):
-            found = await parts.store.active_jobs(guild_id=interaction.guild_id)
-            others = [job for job in found if job.origin.user_id != interaction.user.id]
+        here = await parts.store.active_jobs(guild_id=interaction.guild_id) if interaction.guild_id else []
     except StoreUnavailable:
         return []
-    choices = [app_commands.Choice(name=job_name(job, texts), value=job.id) for job in [*mine, *others]]
+    others = [
+        job for job in here if job.origin.user_id != interaction.user.id and moderates(interaction, job)
+    ]
+    choices = [
+        app_commands.Choice(name=job_name(job, viewer=interaction.user.id, texts=texts), value=job.id)
+        for job in [*mine, *others]
+    ]
     if len(mine) > 1:
         choices.insert(0, app_commands.Choice(name=texts.gettext("All of mine"), value=ALL))
     wanted = typed.strip().casefold()
     return [choice for choice in choices if wanted in choice.name.casefold()][:MAX_CHOICES]
 
 
-def job_name(job: Job, texts: Texts) -> str:
+def job_name(job: Job, *, viewer: int, texts: Texts) -> str:
     """A request as it is offered for choice: where it stands and what it shows, at most 100 characters."""
-    prompt = texts.gettext("private") if job.origin.private else echo(job.recipe.prompt)
+    secret = job.origin.private and job.origin.user_id != viewer
+    prompt = texts.gettext("private") if secret else echo(job.recipe.prompt)
     name = f"{job.id} · {standing(job, None, texts)} · {prompt}"
     return name if len(name) <= MAX_CHOICE_NAME else name[: MAX_CHOICE_NAME - 1] + "…"

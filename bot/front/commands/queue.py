@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from discord.app_commands import locale_str
 
@@ -10,6 +10,7 @@ from bot.delivery.render import shown
 from bot.front.answers import acknowledge, page
 from bot.front.commands.describing import Command, make_command
 from bot.front.parts import Interaction, parts_of
+from bot.front.rights import sees
 from bot.jobs import Job, Position, State
 from bot.texts import Texts
 
@@ -36,17 +37,24 @@ async def show_queue(interaction: Interaction) -> None:
     jobs = await parts.store.active_jobs(user_id=mine_only, guild_id=here, limit=READ_JOBS)
     texts = parts.texts(interaction)
     heading = texts.gettext("The queue of this server") if here else texts.gettext("Your queue")
-    lines = queue_lines(jobs, await parts.store.positions(), viewer=me, texts=texts)
+    seen = {job.id for job in jobs if sees(interaction, job)}
+    lines = queue_lines(jobs, await parts.store.positions(), viewer=me, seen=seen, texts=texts)
     totals = totals_line(await parts.store.counts(), texts)
     await interaction.edit_original_response(view=page("\n".join([f"### {heading}", *lines, f"-# {totals}"])))
 
 
 def queue_lines(
-    jobs: Sequence[Job], positions: Mapping[str, Position], *, viewer: int, texts: Texts
+    jobs: Sequence[Job],
+    positions: Mapping[str, Position],
+    *,
+    viewer: int,
+    seen: Collection[str],
+    texts: Texts,
 ) -> list[str]:
     """One line for each job in fair order, and how many there are beyond those shown.
 
-    The viewer's own jobs are shown even where they stand far behind.
+    The viewer's own jobs are shown even where they stand far behind. Of others' only those `seen`, by id,
+    show their words: the rest were asked for in channels that are closed to the viewer.
     """
     if not jobs:
         return [texts.gettext("Nothing is waiting and nothing is being painted.")]
@@ -55,7 +63,7 @@ def queue_lines(
         (number, job) for number, job in numbered if number <= SHOWN_JOBS or job.origin.user_id == viewer
     ][: 2 * SHOWN_JOBS]
     lines = [
-        f"{number}\\. {_line(job, positions.get(job.id), viewer=viewer, texts=texts)}"
+        f"{number}\\. {_line(job, positions.get(job.id), viewer=viewer, seen=job.id in seen, texts=texts)}"
         for number, job in first
     ]
     if rest := len(jobs) - len(first):
@@ -73,11 +81,11 @@ def totals_line(counts: Mapping[State, int], texts: Texts) -> str:
     )
 
 
-def _line(job: Job, position: Position | None, *, viewer: int, texts: Texts) -> str:
+def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts: Texts) -> str:
     mine = job.origin.user_id == viewer
     you, private = texts.gettext("you"), texts.gettext("private")
     who = f"**{you}**" if mine else f"<@{job.origin.user_id}>"
-    secret = job.origin.private and not mine
+    secret = not mine and (job.origin.private or not seen)
     what = f"*{private}*" if secret else shown(job.recipe.prompt, SHOWN_PROMPT)
     pictures = texts.ngettext("{count} picture", "{count} pictures", len(job.images))
     return " · ".join([who, what, pictures, standing(job, position, texts)])

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from front_tools import ephemeral, job_of, queued, refusal, text_of
-from serving import Served
+from serving import Served, until
 
 from bot.jobs import State
 from bot.sandbox.client import Member
+
+
+async def closed_to_somebody(served: Served, channel: str) -> bool:
+    """Whether the bot has heard that a channel is closed to a member."""
+    (guild,) = served.bot.guilds
+    (place,) = [each for each in guild.text_channels if each.name == channel]
+    return any(overwrite.view_channel is False for overwrite in place.overwrites.values())
 
 
 async def test_the_queue_is_shown_in_order_to_the_asker_alone(
@@ -23,6 +30,20 @@ async def test_the_queue_is_shown_in_order_to_the_asker_alone(
     assert "*private*" in lines[2]
     assert "2 requests wait" in lines[3]
     assert not [seen for seen in await omar.messages() if ephemeral(seen)]
+
+
+async def test_words_from_a_channel_closed_to_the_reader_are_not_in_the_queue(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    await queued(ravi, "a surprise")
+    assert "a surprise" in text_of(
+        await omar.message_of(await omar.use("queue", channel="general"), channel="general")
+    )
+    served.sandbox.shut_out("art", "omar")
+    await until(lambda: closed_to_somebody(served, "art"))
+    lines = text_of(await omar.message_of(await omar.use("queue", channel="general"), channel="general"))
+    assert "a surprise" not in lines
+    assert "*private*" in lines
 
 
 async def test_an_empty_queue_says_so_in_a_direct_message(served: Served, yuna: Member) -> None:
@@ -56,7 +77,7 @@ async def test_cancel_asks_which_of_several(served: Served, ravi: Member) -> Non
     assert told == "You have 2 requests: choose the one to cancel, or all of them."
     choices = await ravi.autocomplete("cancel", "job", "")
     assert [choice["name"].rsplit(" · ", 1)[-1] for choice in choices] == ["All of mine", "one", "two"]
-    told_of_all = await ravi.message_of(await ravi.use("cancel", job="all"))
+    told_of_all = await ravi.message_of(await ravi.use("cancel", job="All"))
     assert text_of(told_of_all) == "Cancelled 2 requests."
     assert await served.store.active_jobs() == []
 
@@ -78,6 +99,21 @@ async def test_nobody_cancels_the_request_of_another_but_a_moderator(
 
     assert [choice["value"] for choice in await mina.autocomplete("cancel", "job", "")] == [job.id]
     await mina.message_of(await mina.use("cancel", job=job.id))
+    assert (await served.store.job(job.id)).state is State.CANCELLED
+
+
+async def test_who_moderates_one_channel_has_no_say_in_another(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    served.sandbox.appoint("general", "omar")
+    await queued(ravi, "a boat")
+    job = await job_of(served.store, "a boat")
+    assert await omar.autocomplete("cancel", "job", "", channel="general") == []
+    interaction = await omar.use("cancel", channel="general", job=job.id)
+    message = await omar.message_of(interaction, channel="general")
+    assert text_of(message).startswith("Only the person who asked")
+    served.sandbox.appoint("art", "omar")
+    await omar.message_of(await omar.use("cancel", job=job.id))
     assert (await served.store.job(job.id)).state is State.CANCELLED
 
 

@@ -34,7 +34,7 @@ class Bot:
 
 
 def write_config(
-    folder: Path, *, api_url: str, gateway_url: str, checkpoint: Path, cache: Path, token: str = "a token"
+    folder: Path, *, api_url: str, gateway_url: str, checkpoint: Path, cache: Path, token: str = "a-token"
 ) -> Path:
     """A configuration file in `folder`, as an operator would write it; the queue is kept there too."""
     (folder / "token").write_text(token)

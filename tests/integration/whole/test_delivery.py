@@ -86,6 +86,10 @@ async def with_picture(member: Member) -> Message:
     return await member.wait_for_message(lambda message: bool(message["attachments"]))
 
 
+async def logged(caplog: pytest.LogCaptureFixture, words: str) -> bool:
+    return words in caplog.text
+
+
 async def settled(store: Store, outcomes: Any) -> list[str]:
     async def done() -> bool:
         return bool(outcomes())
@@ -250,6 +254,19 @@ async def test_a_file_that_is_gone_is_said_in_the_pictures_place(served: Served,
     await served.store.complete(claim, artifact=f"ab/{'ab' * 32}.png", seconds=1.0)
     message = await mina.wait_for_message(lambda message: "file is gone" in text_of(message))
     assert "Again" in labels(message)
+
+
+async def test_a_fault_that_nobody_foresaw_delays_one_result_and_harms_no_other(
+    served: Served, mina: Member, outcomes: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    await ask(mina, served.store)
+    (claim,) = await served.store.claim("test", lanes=None, limit=1, ttl=60.0)
+    await served.store.complete(claim, artifact="no name of a file", seconds=1.0)
+    await until(lambda: logged(caplog, "for a reason nobody foresaw"))
+    _, job = await ask(mina, served.store)
+    await paint(served, job.id)
+    await with_picture(mina)
+    assert await settled(served.store, outcomes) == ["edited"]
 
 
 @pytest.mark.parametrize(("limit", "suffix"), [(45_000, ".webp"), (12_000, ".jpg"), (6_000, ".jpg")])

@@ -191,6 +191,11 @@ def test_seeds_read_as_a_range_only_where_they_follow_each_other(seeds: list[int
     assert seeds_text(seeds) == text
 
 
+def test_words_turn_nothing_round_that_stands_after_them() -> None:
+    assert shown("a\u202eb\u2066c", 10) == "abc"
+    assert shown("👩\u200d🎨", 10) == "👩\u200d🎨"  # joined letters stay joined
+
+
 def test_words_are_shortened_before_they_are_escaped() -> None:
     assert shown("a  b\n c", 10) == "a b c"
     assert shown("*" * 10, 5) == "\\*" * 4 + "…"

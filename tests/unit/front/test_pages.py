@@ -82,6 +82,7 @@ def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
             "c": Position(place=2, ahead=1, seconds=None),
         },
         viewer=ME,
+        seen={"a", "b", "c"},
         texts=ENGLISH,
     )
     assert [re.sub(r" · .*? · ", " · … · ", line, count=1) for line in lines] == [
@@ -94,15 +95,24 @@ def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
 def test_a_private_prompt_is_shown_to_its_owner_alone() -> None:
     private = job("secret", private=True)
     for_owner, for_others = (
-        queue_lines([private], {}, viewer=viewer, texts=ENGLISH)[0] for viewer in (ME, OTHER)
+        queue_lines([private], {}, viewer=viewer, seen={"secret"}, texts=ENGLISH)[0] for viewer in (ME, OTHER)
     )
     assert "secret" in for_owner
     assert "secret" not in for_others
     assert "*private*" in for_others
 
 
+def test_words_of_a_channel_that_is_closed_to_the_viewer_are_not_shown() -> None:
+    mine, closed = queue_lines(
+        [job("mine"), job("closed", user=OTHER)], {}, viewer=ME, seen=(), texts=ENGLISH
+    )
+    assert "mine" in mine
+    assert "closed" not in closed
+    assert "*private*" in closed
+
+
 def test_prompts_in_the_queue_mean_nothing_to_discord() -> None:
-    line = queue_lines([job("bold", user=OTHER)], {}, viewer=ME, texts=ENGLISH)[0]
+    line = queue_lines([job("bold", user=OTHER)], {}, viewer=ME, seen={"bold"}, texts=ENGLISH)[0]
     assert "\\*bold\\*" in line
     assert "\\<@3>" in line
 
@@ -110,14 +120,16 @@ def test_prompts_in_the_queue_mean_nothing_to_discord() -> None:
 def test_a_long_queue_is_cut_but_the_viewers_own_jobs_stay() -> None:
     jobs = [job(f"j{number}", user=OTHER) for number in range(30)]
     jobs[25] = job("mine")
-    lines = queue_lines(jobs, {}, viewer=ME, texts=ENGLISH)
+    lines = queue_lines(jobs, {}, viewer=ME, seen=(), texts=ENGLISH)
     assert len(lines) == SHOWN_JOBS + 2
     assert lines[-2].startswith("26\\. **you**")
     assert lines[-1] == "and 19 more requests"
 
 
 def test_an_empty_queue_says_so() -> None:
-    assert queue_lines([], {}, viewer=ME, texts=KOREAN) == ["기다리는 그림도, 그리는 중인 그림도 없습니다."]
+    assert queue_lines([], {}, viewer=ME, seen=(), texts=KOREAN) == [
+        "기다리는 그림도, 그리는 중인 그림도 없습니다."
+    ]
 
 
 def test_totals_count_everywhere() -> None:
@@ -149,8 +161,13 @@ def test_the_help_of_many_models_still_fits_a_message(language: str) -> None:
 
 def test_a_request_offered_for_choice_fits_a_choice() -> None:
     long = replace(job("abcd1234"), recipe=replace(job("x").recipe, prompt="x" * 2000))
-    assert len(job_name(long, KOREAN)) <= 100
-    assert "x" not in job_name(replace(long, origin=replace(long.origin, private=True)), ENGLISH)
+    assert len(job_name(long, viewer=OTHER, texts=KOREAN)) <= 100
+
+
+def test_a_private_request_shows_its_words_to_its_owner_alone() -> None:
+    private = job("abcd1234", private=True)
+    assert job_name(private, viewer=ME, texts=ENGLISH).endswith("*abcd1234* <@3>")
+    assert job_name(private, viewer=OTHER, texts=ENGLISH).endswith(" · private")
 
 
 def test_what_was_cancelled_is_said() -> None:
