@@ -4,7 +4,7 @@
 
 The pictures come from the engine with the demo's default settings unless told otherwise, and are
 judged by `sdjax_engine.demo.checker`. The same checker's verdict on the drawn pictures of the same
-captions stands beside them: it is the best that can be reached.
+captions stands beside them: it is the best that can be reached. `--help` names every option.
 """
 
 from __future__ import annotations

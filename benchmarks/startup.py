@@ -4,7 +4,7 @@
 
 Each start is a process of its own; its time counts from before Python starts. A pair is a start with
 an empty cache folder and one more with the folder as the first left it; figures are medians over pairs.
-Peak memory is the process's largest resident set.
+Peak memory is the process's largest resident set. `--help` names every option.
 """
 
 from __future__ import annotations

@@ -1,23 +1,25 @@
 """What the queue costs: enqueues a second, and claims while 100 to 10,000 images wait.
 
-    python -m benchmarks.store [folder]
+    python benchmarks/store.py [FOLDER]
 
-The database is made in `folder` (default: here), because the disk decides what a commit costs.
+The database is made in a folder of its own inside FOLDER (default: here), because the disk decides what a
+commit costs.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sqlite3
 import statistics
-import sys
 import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
 
-from benchmarks.conditions import print_conditions
+from conditions import print_conditions
+
 from bot.jobs import Origin, Recipe
 from bot.store import Store
 from sdjax_engine.request import Sampler
@@ -105,7 +107,11 @@ async def measure(folder: Path) -> None:
 
 def main() -> None:
     """Print the conditions, then the figures."""
-    parent = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", nargs="?", default=".", type=Path, metavar="FOLDER")
+    parent = parser.parse_args().folder
     with tempfile.TemporaryDirectory(dir=parent, prefix="store-benchmark-") as made:
         folder = Path(made).absolute()
         print_conditions("sqlalchemy", "aiosqlite")
