@@ -40,6 +40,7 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
             connect_args=arguments,
             isolation_level="READ COMMITTED",  # whatever the server's default is: the locks are made for this
             pool_pre_ping=True,
+            hide_parameters=True,  # tokens and prompts are among them, and errors reach the log
         )
     except ModuleNotFoundError:
         raise ConfigurationError(

@@ -25,7 +25,11 @@ _PRAGMAS = (
 def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
     """An engine whose transactions are BEGIN IMMEDIATE unless the option `read_only` is set."""
     # The driver must not begin transactions by itself: `_begin` decides which kind each one is.
-    engine = create_async_engine(url, connect_args={"isolation_level": None, "timeout": _busy_seconds(url)})
+    engine = create_async_engine(
+        url,
+        connect_args={"isolation_level": None, "timeout": _busy_seconds(url)},
+        hide_parameters=True,  # tokens and prompts are among them, and errors reach the log
+    )
     sa.event.listen(engine.sync_engine, "connect", _set_pragmas)
     sa.event.listen(engine.sync_engine, "begin", _begin)
     return engine

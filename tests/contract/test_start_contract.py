@@ -1,6 +1,7 @@
 """What a start promises, on every database: the right tables, and all that was kept."""
 
 import asyncio
+import traceback
 
 import pytest
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from stores import ORIGIN, RECIPE, TTL, Clock, origin, recipe
 from bot.errors import StoreUnavailable
 from bot.jobs import State
 from bot.store import Store
-from bot.store.tables import metadata
+from bot.store.tables import jobs, metadata
 
 
 async def test_a_restart_keeps_everything(database_url: str, clock: Clock) -> None:
@@ -58,3 +59,10 @@ async def test_a_database_of_a_newer_version_is_left_alone(store: Store, databas
         await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StoreUnavailable, match="newer version"):
         await Store.open(database_url)
+
+
+async def test_an_error_repeats_nothing_of_what_was_to_be_kept(store: Store) -> None:
+    with pytest.raises(sa.exc.DBAPIError) as caught:
+        async with store._database.write() as connection:
+            await connection.execute(sa.insert(jobs).values(id="x", interaction_token="a-secret"))
+    assert "a-secret" not in "".join(traceback.format_exception_only(caught.value))
