@@ -116,5 +116,5 @@ def _translated(place: str) -> Iterator[None]:
     except TRANSLATED as error:
         better = unavailable(error, place)
         if better is None:
-            raise
+            raise error from None  # the driver's own error may quote the row, with tokens in it
         raise better from error

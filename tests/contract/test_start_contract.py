@@ -62,7 +62,8 @@ async def test_a_database_of_a_newer_version_is_left_alone(store: Store, databas
 
 
 async def test_an_error_repeats_nothing_of_what_was_to_be_kept(store: Store) -> None:
+    secret = "-".join(["a", "secret"])  # so that the traceback does not quote it from here
     with pytest.raises(sa.exc.DBAPIError) as caught:
         async with store._database.write() as connection:
-            await connection.execute(sa.insert(jobs).values(id="x", interaction_token="a-secret"))
-    assert "a-secret" not in "".join(traceback.format_exception_only(caught.value))
+            await connection.execute(sa.insert(jobs).values(id="x", interaction_token=secret))
+    assert secret not in "".join(traceback.format_exception(caught.value))
