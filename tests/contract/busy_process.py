@@ -7,7 +7,8 @@ import asyncio
 import sys
 from itertools import count
 
-from stores import RECIPE, TTL, origin, recipe
+from recipes import RECIPE, origin, recipe
+from stores import TTL
 
 from bot.store import Store
 

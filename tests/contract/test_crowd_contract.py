@@ -6,7 +6,8 @@ import random
 from collections.abc import Awaitable
 
 import sqlalchemy as sa
-from stores import RECIPE, TTL, OpenStore, origin, recipe
+from recipes import RECIPE, origin, recipe
+from stores import TTL, OpenStore
 
 from bot.errors import StaleLease, UserMistake
 from bot.jobs import Caps, Job, State

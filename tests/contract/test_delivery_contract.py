@@ -1,7 +1,8 @@
 """What deliveries and positions promise, on every database."""
 
 import pytest
-from stores import ORIGIN, RECIPE, TTL, Clock, origin, recipe
+from recipes import ORIGIN, RECIPE, origin, recipe
+from stores import TTL, Clock
 
 from bot.errors import NotYours, StaleLease
 from bot.jobs import Delivery, Job, Position, State
@@ -105,15 +106,15 @@ async def test_positions_follow_the_fair_order(store: Store) -> None:
 
 
 async def test_time_to_start_comes_from_measured_runs_and_announced_seats(store: Store, clock: Clock) -> None:
-    await finished(store, 0)  # 2 s for 10 steps
+    await finished(store, 0)  # 2 s for 20 steps
     await store.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=TTL)
     await store.enqueue(recipe(variants=2, num_inference_steps=20), origin(1, user_id=1))
     last = await store.enqueue(recipe(variants=1, num_inference_steps=50), origin(2, user_id=2))
     (claim,) = await store.claim("worker", limit=1, ttl=TTL)
     await store.heartbeat({claim: 5}, ttl=TTL)
-    assert (await store.position(last.id)).seconds == pytest.approx(3.0 + 4.0)
+    assert (await store.position(last.id)).seconds == pytest.approx(1.5 + 2.0)
     await store.announce("worker", lanes=[RECIPE.lane], seats=2, ttl=TTL)
-    assert (await store.position(last.id)).seconds == pytest.approx(3.0)
+    assert (await store.position(last.id)).seconds == pytest.approx(1.5)
     clock.now += TTL
     assert (await store.position(last.id)).seconds is None
 

@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from stores import ORIGIN, RECIPE, TTL, Clock, OpenStore, origin, recipe
+from recipes import ORIGIN, RECIPE, origin, recipe
+from stores import TTL, Clock, OpenStore
 
 from bot.errors import StaleLease
 from bot.jobs import Claim, State
@@ -156,7 +157,9 @@ async def test_a_completed_job_is_done_and_its_result_due(store: Store, clock: C
     clock.now += 3
     job = await store.complete(claim, artifact="aa/aa.png", seconds=2.5)
     assert (job.state, job.finished_at) == (State.DONE, clock.now)
-    assert [(image.artifact, image.step) for image in job.images] == [("aa/aa.png", 10)]
+    assert [(image.artifact, image.step) for image in job.images] == [
+        ("aa/aa.png", RECIPE.num_inference_steps)
+    ]
     assert [delivery.job for delivery in await store.undelivered(limit=10)] == [job]
     assert await store.active_jobs() == []
 

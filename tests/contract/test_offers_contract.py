@@ -2,7 +2,8 @@
 
 import asyncio
 
-from stores import ORIGIN, RECIPE, TTL, Clock, OpenStore, origin, recipe
+from recipes import ORIGIN, RECIPE, origin, recipe
+from stores import TTL, Clock, OpenStore
 
 from bot.jobs import Job, State
 from bot.store import Store

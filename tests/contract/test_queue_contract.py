@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from stores import ORIGIN, RECIPE, TTL, Clock, OpenStore, origin, recipe
+from recipes import ORIGIN, RECIPE, origin, recipe
+from stores import TTL, Clock, OpenStore
 
 from bot.errors import NotYours, UnknownJob, UserMistake
 from bot.jobs import Caps, State

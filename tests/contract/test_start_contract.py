@@ -7,7 +7,8 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from stores import ORIGIN, RECIPE, TTL, Clock, origin, recipe
+from recipes import ORIGIN, RECIPE, origin, recipe
+from stores import TTL, Clock
 
 from bot.errors import StoreUnavailable
 from bot.jobs import State

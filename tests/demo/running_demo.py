@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from processes import Bot, end, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,26 +21,28 @@ class Demo:
     said: str
 
 
-async def read_until_serving(process: asyncio.subprocess.Process) -> Demo:
+@asynccontextmanager
+async def running_demo(folder: Path) -> AsyncIterator[Bot]:
+    """`sdjax-bot demo` in `folder`, its page on any free port; killed at the end if it still runs."""
+    bot = await start(
+        "demo", "--port", "0", err=folder / "demo.err", folder=folder, out=asyncio.subprocess.PIPE
+    )
+    try:
+        yield bot
+    finally:
+        if bot.process.returncode is None:
+            bot.process.kill()
+            await end(bot)
+
+
+async def read_until_serving(bot: Bot) -> Demo:
     """Read what the demo says until it serves."""
-    assert process.stdout is not None
+    assert bot.process.stdout is not None
     said, picture = "", None
-    while line := (await process.stdout.readline()).decode():
+    while line := (await bot.process.stdout.readline()).decode():
         said += line
         picture = re.search(r"The picture: +(.+)", line) or picture
         page = re.search(r"The page: +(http://127\.0\.0\.1:\d+)", line)
         if page and picture:
             return Demo(address=page[1], picture=Path(picture[1]), said=said)
-    raise AssertionError(f"the demo ended before it served, having said:\n{said}")
-
-
-async def start(folder: Path) -> asyncio.subprocess.Process:
-    """Start `sdjax-bot demo` in `folder`, its page on any free port."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "bot", "demo", "--port", "0"),
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    raise AssertionError(f"the demo ended before it served, having said:\n{said}{bot.err.read_text()}")

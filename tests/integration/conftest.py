@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 from discord.gateway import DiscordWebSocket
@@ -12,10 +13,14 @@ from discord.http import Route
 from discord_spec import NOT_VALIDATED, Documents, folder
 from sandbox_bot import SmallBot
 from sandbox_tools import FakeClock, MakeBot, MakeMember
+from serving import Served, serving
 
+from bot.artifacts import Artifacts
+from bot.config import Config
 from bot.front.address import use_address
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
+from bot.store import Store
 
 DOCUMENTS = pytest.StashKey[Documents]()
 DEADLINE = 15.0
@@ -115,3 +120,50 @@ async def member() -> AsyncIterator[MakeMember]:
             return await stack.enter_async_context(Member(sandbox.address, name, channel=channel))
 
         yield make
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> Artifacts:
+    return Artifacts(str(tmp_path / "artifacts"))
+
+
+@pytest.fixture
+async def served(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
+) -> AsyncIterator[Served]:
+    """The shipped bot on the sandbox, with no engine behind it."""
+    async with serving(sandbox, store, artifacts, Config()) as served:
+        yield served
+
+
+@pytest.fixture
+async def mina(sandbox: Sandbox) -> AsyncIterator[Member]:
+    """She moderates."""
+    async with Member(sandbox.address, "Mina") as mina:
+        yield mina
+
+
+@pytest.fixture
+async def ravi(sandbox: Sandbox) -> AsyncIterator[Member]:
+    async with Member(sandbox.address, "Ravi") as ravi:
+        yield ravi
+
+
+@pytest.fixture
+async def yuna(sandbox: Sandbox) -> AsyncIterator[Member]:
+    """She reads Korean."""
+    async with Member(sandbox.address, "Yuna") as yuna:
+        yield yuna
+
+
+@pytest.fixture
+async def omar(sandbox: Sandbox) -> AsyncIterator[Member]:
+    async with Member(sandbox.address, "Omar") as omar:
+        yield omar

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import sqlalchemy as sa
 from postgres_server import PASSWORD, PostgresServer
-from stores import ORIGIN, RECIPE, Clock, origin
+from recipes import ORIGIN, RECIPE, origin
+from stores import Clock
 
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State

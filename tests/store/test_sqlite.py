@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from stores import ORIGIN, RECIPE, Clock, origin, recipe
+from recipes import ORIGIN, RECIPE, origin, recipe
+from stores import Clock
 
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stores import ORIGIN, recipe
+from recipes import ORIGIN, recipe
 
 from bot.jobs import ALLOWED, State, state_of_job
 

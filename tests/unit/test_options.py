@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recipes import recipe
 
 from bot.errors import UserMistake
 from bot.front.options import (
@@ -54,16 +55,7 @@ def test_a_prompt_in_which_nothing_can_be_seen_is_empty(prompt: str) -> None:
 
 
 def test_what_is_left_out_is_the_models_own_setting() -> None:
-    assert recipe_of() == Recipe(
-        prompt="a red circle",
-        seed=7,
-        num_inference_steps=20,
-        guidance_scale=5.0,
-        sampler=Sampler.DDIM,
-        width=128,
-        height=128,
-        model="small",
-    )
+    assert recipe_of() == recipe(prompt="a red circle", model="small")
     assert recipe_of(model="large-xl").sampler is Sampler.EULER
 
 

@@ -1,15 +1,13 @@
-"""A tiny checkpoint and its engine, a queue, and a place for pictures."""
+"""A tiny checkpoint, its engine, and its compiled programs."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from checkpoints import make_tiny_checkpoint
 
-from bot.artifacts import Artifacts
-from bot.store import Store
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Offer, Sampler
@@ -36,15 +34,3 @@ def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
     config = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
     with Engine.open(config, report=lambda _line: None) as engine:
         yield engine
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-def artifacts(tmp_path: Path) -> Artifacts:
-    return Artifacts(str(tmp_path / "artifacts"))

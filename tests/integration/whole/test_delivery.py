@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +25,6 @@ from sdjax_engine.images import encode_png, read_recipe
 
 Message = dict[str, Any]
 PROMPT = "a red heart left of a blue star"
-
-
-@pytest.fixture
-async def served(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
-) -> AsyncIterator[Served]:
-    async with serving(sandbox, store, artifacts, Config()) as served:
-        yield served
-
-
-@pytest.fixture
-async def mina(sandbox: Sandbox) -> AsyncIterator[Member]:
-    async with Member(sandbox.address, "Mina") as mina:
-        yield mina
 
 
 @pytest.fixture

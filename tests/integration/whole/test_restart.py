@@ -16,6 +16,7 @@ from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
 JOBS = 5
+LONG = {"steps": 150, "variants": 6}  # together they outlast the first picture by far
 START_SECONDS = 200.0
 
 
@@ -66,7 +67,7 @@ async def test_killed_at_work_and_started_again_everything_is_delivered_once(
         async with running(config) as process:
             await connected(sandbox)
             interactions = [
-                await mina.imagine(prompt=f"a red circle {number}", seed=number, steps=60, variants=2)
+                await mina.imagine(prompt=f"a red circle {number}", seed=number, **LONG)
                 for number in range(JOBS)
             ]
             await delivered(mina, 1)
@@ -85,14 +86,16 @@ async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: S
         async with running(config) as process:
             await connected(sandbox)
             interactions = [
-                await mina.imagine(prompt=f"a blue star {number}", seed=number, steps=60, variants=2)
+                await mina.imagine(prompt=f"a blue star {number}", seed=number, **LONG)
                 for number in range(JOBS)
             ]
             await delivered(mina, 1)
             stopped = await end(process, signal.SIGTERM)
         assert stopped.status == 0, stopped.err
         assert "Traceback" not in stopped.err
+        assert len(with_pictures(await mina.messages())) < JOBS
         async with running(config) as process:
+            await connected(sandbox)
             await delivered(mina, JOBS)
             stopped = await end(process, signal.SIGINT)
         assert stopped.status == 0, stopped.err

@@ -4,48 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import io
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from recipes import ORIGIN, origin, recipe
 from serving import until
 
 from bot.artifacts import Artifacts
-from bot.jobs import Job, Origin, Recipe, State
+from bot.jobs import ImageRecord, Job, State
 from bot.store import Store
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import read_recipe
-from sdjax_engine.request import Sampler
 
 DEADLINE = 60.0
-RECIPE = Recipe(
-    prompt="a red circle",
-    seed=7,
-    num_inference_steps=3,
-    guidance_scale=5.0,
-    sampler=Sampler.DDIM,
-    width=64,
-    height=64,
-    model="tiny",
-)
-
-
-def origin(interaction_id: int) -> Origin:
-    return Origin(
-        interaction_id=interaction_id,
-        interaction_token=f"token {interaction_id}",
-        token_expires_at=time.time() + 900,
-        application_id=1,
-        user_id=2,
-        guild_id=3,
-        channel_id=4,
-        locale="en-US",
-        private=False,
-    )
+SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
 
 
 def make_worker(engine: Engine, store: Store, artifacts: Artifacts, *, lease_seconds: float = 30.0) -> Worker:
@@ -69,10 +45,20 @@ async def ended(store: Store, *jobs: Job) -> list[Job]:
     return [await store.job(job.id) for job in jobs]
 
 
+async def enqueue_much(store: Store) -> list[Job]:
+    """Jobs that together take many heartbeats."""
+    long = replace(SMALL, num_inference_steps=150, variants=9)
+    return [await store.enqueue(long, origin(number)) for number in range(1, 13)]
+
+
+async def images_of(store: Store, jobs: Sequence[Job]) -> list[ImageRecord]:
+    return [image for job in jobs for image in (await store.job(job.id)).images]
+
+
 async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    jobs = [await store.enqueue(replace(RECIPE, seed=seed, variants=3), origin(seed)) for seed in (1, 2, 3)]
+    jobs = [await store.enqueue(replace(SMALL, seed=seed, variants=3), origin(seed)) for seed in (1, 2, 3)]
     async with working(make_worker(tiny_engine, store, artifacts)):
         painted = await ended(store, *jobs)
     for job in painted:
@@ -87,31 +73,31 @@ async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
 async def test_the_queue_knows_how_far_an_image_is(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    job = await store.enqueue(replace(RECIPE, num_inference_steps=150, variants=4), origin(1))
+    jobs = await enqueue_much(store)
     seen: set[int] = set()
 
     async def saw_steps() -> bool:
-        seen.update(image.step for image in (await store.job(job.id)).images)
+        seen.update(image.step for image in await images_of(store, jobs))
         return bool(seen - {0, 150})
 
     async with working(make_worker(tiny_engine, store, artifacts)):
         await until(saw_steps)
-        await store.cancel(job.id, user_id=None)
-    assert seen - {0, 150}
+        for job in jobs:
+            await store.cancel(job.id, user_id=None)
 
 
 async def test_a_cancelled_image_is_stopped_and_makes_room(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    long = await store.enqueue(replace(RECIPE, num_inference_steps=150, variants=9), origin(1))
+    long = await store.enqueue(replace(SMALL, num_inference_steps=150, variants=9), origin(1))
 
     async def painting() -> bool:
         return (await store.job(long.id)).state is State.RUNNING
 
     async with working(make_worker(tiny_engine, store, artifacts)):
         await until(painting)
-        await store.cancel(long.id, user_id=2)
-        short = await store.enqueue(RECIPE, origin(2))
+        await store.cancel(long.id, user_id=ORIGIN.user_id)
+        short = await store.enqueue(SMALL, origin(2))
         (done,) = await ended(store, short)
     assert done.state is State.DONE
     assert State.RUNNING not in {image.state for image in (await store.job(long.id)).images}
@@ -121,15 +107,15 @@ async def test_a_cancelled_image_is_stopped_and_makes_room(
 async def test_a_drain_finishes_what_is_being_painted_and_gives_back_the_rest(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    job = await store.enqueue(replace(RECIPE, num_inference_steps=100, variants=9), origin(1))
+    jobs = await enqueue_much(store)
 
     async def begun() -> bool:
-        return any(image.step for image in (await store.job(job.id)).images)
+        return any(image.step for image in await images_of(store, jobs))
 
     worker = make_worker(tiny_engine, store, artifacts)
     async with working(worker):
         await until(begun)
-    states = [image.state for image in (await store.job(job.id)).images]
+    states = [image.state for image in await images_of(store, jobs)]
     assert State.DONE in states
     assert State.WAITING in states
     assert State.RUNNING not in states
@@ -138,7 +124,7 @@ async def test_a_drain_finishes_what_is_being_painted_and_gives_back_the_rest(
 async def test_stopped_now_it_gives_everything_back_and_the_next_start_paints_it(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    job = await store.enqueue(replace(RECIPE, num_inference_steps=100, variants=2), origin(1))
+    job = await store.enqueue(replace(SMALL, num_inference_steps=100, variants=2), origin(1))
 
     async def running() -> bool:
         return (await store.job(job.id)).state is State.RUNNING
@@ -158,7 +144,7 @@ async def test_an_image_that_cannot_be_kept_fails_with_a_name_that_people_are_to
     tiny_engine: Engine, store: Store, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
-    job = await store.enqueue(RECIPE, origin(1))
+    job = await store.enqueue(SMALL, origin(1))
     worker = make_worker(tiny_engine, store, Artifacts(str(tmp_path / "file")), lease_seconds=0.5)
     async with working(worker):
         (failed,) = await ended(store, job)
@@ -168,8 +154,8 @@ async def test_an_image_that_cannot_be_kept_fails_with_a_name_that_people_are_to
 async def test_an_image_of_a_size_that_left_the_configuration_fails_and_its_person_is_told(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gone = await store.enqueue(replace(RECIPE, width=512), origin(1))
-    kept = await store.enqueue(RECIPE, origin(2))
+    gone = await store.enqueue(replace(SMALL, width=512), origin(1))
+    kept = await store.enqueue(SMALL, origin(2))
     worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, grace_seconds=0.5)
     async with working(worker):
         failed, done = await ended(store, gone, kept)
@@ -182,7 +168,7 @@ async def test_an_image_of_a_size_that_left_the_configuration_fails_and_its_pers
 async def test_what_an_earlier_life_of_the_worker_held_is_painted_at_once(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    job = await store.enqueue(RECIPE, origin(1))
+    job = await store.enqueue(SMALL, origin(1))
     assert await store.claim("worker", limit=1, ttl=3600)
     async with working(make_worker(tiny_engine, store, artifacts)):
         (done,) = await ended(store, job)

@@ -2,65 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from recipes import RECIPE, job_of, recipe
 
 from bot.delivery.layout import layout
 from bot.delivery.render import FAILURES, MAX_ALT, MAX_TEXT, MessageContent, render, seeds_text, shown
-from bot.jobs import ImageRecord, Job, Origin, Position, Recipe, State, state_of_job
+from bot.jobs import Position, State
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import Sampler
 
 ENGLISH = Texts.for_locale("en-US")
-RECIPE = Recipe(
-    prompt="a red heart left of a blue star",
-    seed=7,
-    num_inference_steps=20,
-    guidance_scale=5.0,
-    sampler=Sampler.DDIM,
-    width=128,
-    height=128,
-    model="demo",
-)
-ORIGIN = Origin(
-    interaction_id=1,
-    interaction_token="token",
-    token_expires_at=900.0,
-    application_id=2,
-    user_id=3,
-    guild_id=4,
-    channel_id=5,
-    locale="en-US",
-    private=False,
-)
-
-
-def job_of(*states: State, recipe: Recipe = RECIPE, step: int = 0, failure: str = "painting_failed") -> Job:
-    images = tuple(
-        ImageRecord(
-            id=index,
-            job_id="abc",
-            index=index,
-            seed=recipe.seed + index,
-            state=state,
-            step=step if state is State.RUNNING else 0,
-            artifact=f"aa/{index}.png" if state is State.DONE else None,
-            failure=failure if state is State.FAILED else None,
-        )
-        for index, state in enumerate(states)
-    )
-    return Job(
-        id="abc",
-        recipe=replace(recipe, variants=len(images)),
-        origin=ORIGIN,
-        state=state_of_job([image.state for image in images]),
-        created_at=0.0,
-        started_at=None,
-        finished_at=None,
-        message_id=None,
-        images=images,
-    )
 
 
 def labels(content: MessageContent) -> list[str]:
@@ -91,7 +41,7 @@ def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> N
 
 
 def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its_job() -> None:
-    content = render(job_of(State.DONE, recipe=replace(RECIPE, negative_prompt="a *moon*")), None, ENGLISH)
+    content = render(job_of(State.DONE, recipe=recipe(negative_prompt="a *moon*")), None, ENGLISH)
     assert content.status == ""
     assert content.footer == (
         "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo\n-# without: a \\*moon\\*"
@@ -107,7 +57,7 @@ def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
     assert content.picture is not None
     assert content.picture.stem == "abc-grid"
     assert content.picture.artifacts == ("aa/0.png", "aa/1.png", "aa/2.png", "aa/3.png")
-    assert content.picture.alt == "4 pictures: a red heart left of a blue star"
+    assert content.picture.alt == f"4 pictures: {RECIPE.prompt}"
     assert "seeds 7–10" in content.footer
 
 
@@ -157,7 +107,7 @@ def test_a_cancelled_job_says_so() -> None:
     ],
 )
 def test_a_prompt_means_nothing_to_discord(prompt: str) -> None:
-    heading = render(job_of(State.WAITING, recipe=replace(RECIPE, prompt=prompt)), None, ENGLISH).heading
+    heading = render(job_of(State.WAITING, recipe=recipe(prompt=prompt)), None, ENGLISH).heading
     assert "\n" not in heading
     assert "@everyone" not in heading
     inside = heading.removeprefix("**").removesuffix("**")
@@ -172,9 +122,9 @@ def test_a_prompt_means_nothing_to_discord(prompt: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("letter", ["a", "*", "한", "ب"])
 def test_no_message_outgrows_what_discord_takes(language: str, letter: str) -> None:
-    recipe = replace(RECIPE, prompt=letter * 2000, negative_prompt=letter * 2000, model="m" * 60)
+    wordy = recipe(prompt=letter * 2000, negative_prompt=letter * 2000, model="m" * 60)
     images = [State.DONE] * 4 + [State.FAILED] * 4 + [State.CANCELLED]
-    content = render(job_of(*images, recipe=recipe), None, Texts.for_locale(language))
+    content = render(job_of(*images, recipe=wordy), None, Texts.for_locale(language))
     assert len(content.text) <= MAX_TEXT
     assert content.picture is not None
     assert len(content.picture.alt) <= MAX_ALT

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from recipes import job_of, origin, recipe
 
 from bot.config import MAX_MODELS, Config
 from bot.errors import StoreUnavailable, UserMistake
@@ -15,9 +16,9 @@ from bot.front.commands.cancel import job_name, said_of_cancelled
 from bot.front.commands.help import help_text
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.queue import SHOWN_JOBS, queue_lines, totals_line
-from bot.jobs import ImageRecord, Job, Origin, Position, Recipe, State
+from bot.jobs import Job, Position, State
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import InvalidRequest, Sampler
+from sdjax_engine.request import InvalidRequest
 
 ENGLISH = Texts.for_locale("en-US")
 KOREAN = Texts.for_locale("ko")
@@ -28,49 +29,13 @@ ME, OTHER = 1, 2
 def job(
     name: str, *, user: int = ME, step: int | None = None, private: bool = False, variants: int = 1
 ) -> Job:
-    state = State.WAITING if step is None else State.RUNNING
-    return Job(
-        id=name,
-        recipe=Recipe(
-            prompt=f"*{name}* <@3>",
-            seed=1,
-            variants=variants,
-            num_inference_steps=20,
-            guidance_scale=5.0,
-            sampler=Sampler.DDIM,
-            width=128,
-            height=128,
-            model="demo",
-        ),
-        origin=Origin(
-            interaction_id=1,
-            interaction_token="token",
-            token_expires_at=0.0,
-            application_id=1,
-            user_id=user,
-            guild_id=5,
-            channel_id=6,
-            locale="en-US",
-            private=private,
-        ),
-        state=state,
-        created_at=0.0,
-        started_at=None,
-        finished_at=None,
-        message_id=None,
-        images=tuple(
-            ImageRecord(
-                id=index,
-                job_id=name,
-                index=index,
-                seed=1 + index,
-                state=state,
-                step=step or 0,
-                artifact=None,
-                failure=None,
-            )
-            for index in range(variants)
-        ),
+    """A job that waits, or is being painted at `step`; its prompt is its name in bold and a mention."""
+    return job_of(
+        *[State.WAITING if step is None else State.RUNNING] * variants,
+        job_id=name,
+        recipe=recipe(prompt=f"*{name}* <@3>"),
+        origin=origin(1, user_id=user, private=private),
+        step=step or 0,
     )
 
 

@@ -1,4 +1,4 @@
-"""The shipped command as a process of its own, told of the sandbox by its configuration alone."""
+"""The shipped command as a process of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 START_SECONDS = 200.0
 END_SECONDS = 60.0
 
@@ -36,7 +36,10 @@ class Bot:
 def write_config(
     folder: Path, *, api_url: str, gateway_url: str, checkpoint: Path, cache: Path, token: str = "a-token"
 ) -> Path:
-    """A configuration file in `folder`, as an operator would write it; the queue is kept there too."""
+    """A configuration file in `folder`, as an operator would write it; the queue is kept there too.
+
+    It is all that the process is told of the sandbox.
+    """
     (folder / "token").write_text(token)
     file = folder / "config.toml"
     file.write_text(
@@ -62,12 +65,15 @@ def write_config(
     return file
 
 
-async def start(*arguments: str, err: Path) -> Bot:
-    """Start `sdjax-bot` with these arguments."""
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+async def start(*arguments: str, err: Path, folder: Path | None = None, out: int | None = None) -> Bot:
+    """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes."""
     with err.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bot", *arguments), env=environ, stderr=file
+            *(sys.executable, "-m", "bot", *arguments),
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=out,
+            stderr=file,
         )
     return Bot(process=process, err=err)
 
