@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from bot.errors import ConfigurationError
+from bot.errors import ConfigurationError, StoreUnavailable
 from bot.store.failures import TRANSLATED, unavailable
 from bot.store.migrate import upgrade
 from bot.store.postgresql_server import create_postgresql_engine, postgresql_place
@@ -34,6 +34,10 @@ class Database:
         self._place = place
         # SQLite has one writer at a time and polls for its lock; a queue in the process is fairer, quicker.
         self._turn = asyncio.Lock() if engine.dialect.name == "sqlite" else None
+        self._under_way = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._closed = False
 
     @classmethod
     async def open(cls, url: str) -> Database:
@@ -58,22 +62,41 @@ class Database:
         return database
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Begin nothing more, let what is under way end, and close every connection.
+
+        A connection that came back later would find its pool gone and never be closed.
+        """
+        self._closed = True
+        await self._quiet.wait()
         await self._engine.dispose()
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """One transaction that may change things: committed at the end, undone on any error."""
-        with _translated(self._place):
+        with self._awaited(), _translated(self._place):
             async with self._turn or nullcontext(), self._engine.begin() as connection:
                 yield connection
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """One transaction that only reads, from one moment's state."""
-        with _translated(self._place):
+        with self._awaited(), _translated(self._place):
             async with self._reader.begin() as connection:
                 yield connection
+
+    @contextmanager
+    def _awaited(self) -> Iterator[None]:
+        """Count a transaction among those that `close` waits for."""
+        if self._closed:
+            raise StoreUnavailable(f"The queue in {self._place} is closed.")
+        self._under_way += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._quiet.set()
 
 
 def check_url(url: str) -> None:

@@ -37,6 +37,18 @@ async def test_a_restart_keeps_everything(database_url: str, clock: Clock) -> No
     await second.close()
 
 
+async def test_closing_lets_a_transaction_end_and_begins_no_other(database_url: str) -> None:
+    store = await Store.open(database_url)
+    async with store._database.write() as connection:
+        closing = asyncio.create_task(store.close())
+        await asyncio.sleep(0)  # it has begun to close
+        with pytest.raises(StoreUnavailable, match="is closed"):
+            await store.counts()
+        await connection.execute(sa.select(jobs))
+        assert not closing.done()
+    await closing
+
+
 async def test_a_new_database_may_be_opened_by_many_at_once(bare_database_url: str) -> None:
     stores = await asyncio.gather(*(Store.open(bare_database_url) for _ in range(6)))
     await asyncio.gather(*(store.enqueue(RECIPE, origin(n)) for n, store in enumerate(stores)))

@@ -6,6 +6,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from stores import small_disk
 
 from bot.artifacts import Artifacts
 from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
@@ -58,11 +59,9 @@ async def test_many_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes() == PICTURE
 
 
-@pytest.mark.usefixtures("small_disk")
 async def test_a_full_disk_is_one_sentence_and_leaves_no_half_file(tmp_path: Path) -> None:
-    with pytest.raises(
-        StoreUnavailable, match=r"^The disk that holds .* is full: free some space\.$"
-    ) as told:
+    sentence = r"^The disk that holds .* is full: free some space\.$"
+    with small_disk(), pytest.raises(StoreUnavailable, match=sentence) as told:
         await Artifacts(str(tmp_path)).put(PICTURE, ".png")
     assert str(tmp_path) in str(told.value)
     assert files_in(tmp_path) == []

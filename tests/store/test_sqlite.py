@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import Clock
+from stores import Clock, small_disk
 
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State
@@ -68,13 +68,11 @@ async def test_a_locked_database_is_told_and_works_once_it_is_free(store: Store,
     assert (await store.enqueue(RECIPE, ORIGIN)).state is State.WAITING
 
 
-async def test_a_full_disk_refuses_new_jobs_and_keeps_the_accepted(
-    store: Store, request: pytest.FixtureRequest
-) -> None:
+async def test_a_full_disk_refuses_new_jobs_and_keeps_the_accepted(store: Store) -> None:
     accepted = await store.enqueue(RECIPE, origin(0))
-    request.getfixturevalue("small_disk")
-    calls = (store.enqueue(recipe(prompt="x" * 2000), origin(number)) for number in range(1, 20))
-    results = await asyncio.gather(*calls, return_exceptions=True)
+    with small_disk():
+        calls = (store.enqueue(recipe(prompt="x" * 2000), origin(number)) for number in range(1, 20))
+        results = await asyncio.gather(*calls, return_exceptions=True)
     refusals = {str(result) for result in results if isinstance(result, StoreUnavailable)}
     assert len(refusals) == 1
     assert "full" in refusals.pop()
