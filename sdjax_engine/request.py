@@ -59,6 +59,11 @@ class InvalidRequest(EngineError):
         "model": "There is no model called “{value}”: choose one of {choices}.",
         "variants": "{value} variants are not possible: choose between 1 and {limit}.",
         "lane": "{value} is not set up here: choose one of {choices}.",
+        "strength": "A strength of {value} is not possible: choose between 0 and 1.",
+        "picture": "{what} is not a picture that can be read: send a PNG, JPEG or WebP file.",
+        "mask_alone": "A mask says which part of a picture to paint anew: send that picture too.",
+        "lora": "There is no LoRA called “{value}”: choose one of {choices}.",
+        "lora_weight": "A LoRA weight of {value} is not possible: choose between -{limit} and {limit}.",
     }
 
     def __init__(self, problem: str, **details: Any) -> None:
@@ -96,12 +101,22 @@ class Lane:
         return f"{self.model}:{self.width}x{self.height}:{'guided' if self.guided else 'unguided'}"
 
 
+@dataclass(frozen=True, kw_only=True, order=True)
+class Lora:
+    """One LoRA of a request, by the name under which the model offers it, and how strongly it works."""
+
+    name: str
+    weight: float = 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """One image to paint. The picture depends on these values only.
 
     Names follow the reference pipeline's parameters; `height` and `width` are in pixels and `seed`
-    is the whole seed of the noise.
+    is the whole seed of the noise. `init_image`, a picture file of any size, is what to start from:
+    `strength` from 0 to 1 says how far to leave it. Of `mask_image`, a picture file too, the white parts
+    are painted anew and the black ones kept; it needs an `init_image`.
     """
 
     prompt: str
@@ -113,6 +128,10 @@ class Request:
     height: int
     width: int
     model: str
+    init_image: bytes | None = field(default=None, repr=False)
+    mask_image: bytes | None = field(default=None, repr=False)
+    strength: float = 1.0
+    loras: tuple[Lora, ...] = ()
 
     @property
     def guided(self) -> bool:
@@ -128,7 +147,8 @@ class Request:
 class Offer:
     """What one model takes and what it does when nothing is asked for.
 
-    `sizes` are (width, height) in pixels, the first being the default.
+    `sizes` are (width, height) in pixels, the first being the default. A prompt may fill `prompt_chunks`
+    encodings of the text encoder's length; what is longer is cut. `loras` are the names people may ask for.
     """
 
     model: str
@@ -137,6 +157,8 @@ class Offer:
     guidance_scale: float
     sampler: Sampler
     max_steps: int = MAX_STEPS
+    prompt_chunks: int = 3
+    loras: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no request could be within with a ValueError that says so."""
@@ -191,15 +213,40 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PromptFacts:
+    """What became of a prompt: how many `tokens` it has, how many there is room for, what was cut off."""
+
+    tokens: int
+    limit: int
+    cut: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafetyScores:
+    """What the checkpoint's safety checker says: each concept's score, above 0 where it is found.
+
+    `concepts` and `special_care` are cosine similarities less their thresholds, in the checker's order.
+    """
+
+    flagged: bool
+    concepts: tuple[float, ...] = ()
+    special_care: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Image:
     """A finished picture: `pixels` is uint8 `(height, width, 3)`.
 
-    `seconds` is the time from taking a seat to the finished pixels.
+    `seconds` is the time from taking a seat to the finished pixels. `prompt` and `negative_prompt` say what
+    became of the two texts; `safety` is None where the checkpoint has no safety checker.
     """
 
     request: Request
     pixels: npt.NDArray[np.uint8] = field(repr=False)
     seconds: float
+    prompt: PromptFacts | None = None
+    negative_prompt: PromptFacts | None = None
+    safety: SafetyScores | None = None
 
 
 OnProgress = Callable[[Progress], None]
