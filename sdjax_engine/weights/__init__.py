@@ -1,5 +1,6 @@
 """Checkpoints from their files: which files, which tensor is which parameter, and the reading itself."""
 
-from sdjax_engine.weights.load import Checkpoint, Component, load_checkpoint
+from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
+from sdjax_engine.weights.load import load_checkpoint
 
-__all__ = ["Checkpoint", "Component", "load_checkpoint"]
+__all__ = ["Checkpoint", "Component", "TextEncoder", "load_checkpoint"]

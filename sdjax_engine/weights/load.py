@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from sdjax_engine.models.unet import UNet2DConditionModel, settle_unet_config
 from sdjax_engine.models.vae import AutoencoderKL, settle_vae_config
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder, scale_of
 from sdjax_engine.weights.files import INDEX, find_folder, read_json, weight_files
 from sdjax_engine.weights.tensors import (
     Parameter,
@@ -51,48 +52,6 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Component:
-    """One network: `nnx.merge(graphdef, state)` is the module, `config` its settled configuration."""
-
-    graphdef: nnx.GraphDef[Any] = field(repr=False)
-    state: nnx.State = field(repr=False)
-    config: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Checkpoint:
-    """Everything that was read: networks on the devices, the tokenizer, the scheduler's settings.
-
-    `native_size` is (width, height) in pixels; `fingerprint` is the sha256 of all configurations, weights not
-    included; `scheduler_config` is the file's content, keys that old files lack left out.
-    """
-
-    name: str
-    text_encoder: Component
-    unet: Component
-    vae: Component
-    tokenizer: Tokenizer
-    scheduler_config: dict[str, Any]
-    native_size: tuple[int, int]
-    fingerprint: str
-
-    @property
-    def latent_channels(self) -> int:
-        """The channels of a latent picture."""
-        return int(self.vae.config["latent_channels"])
-
-    @property
-    def vae_scale_factor(self) -> int:
-        """Pixels of a picture for each pixel of a latent picture, along one side."""
-        return scale_of(self.vae.config)
-
-    @property
-    def scaling_factor(self) -> float:
-        """What the autoencoder's latents are multiplied with for the UNet."""
-        return float(self.vae.config["scaling_factor"])
-
-
 def load_checkpoint(
     source: str,
     *,
@@ -114,11 +73,17 @@ def load_checkpoint(
     tokenizer = Tokenizer.load(folder / "tokenizer")
     scheduler_config = read_json(folder / "scheduler" / "scheduler_config.json")
     check_together(folder, configs, tokenizer)
+    components = read_components(folder, configs, variant=variant, dtype=DTYPES[dtype], put=put)
     return Checkpoint(
         name=source,
-        **read_components(folder, configs, variant=variant, dtype=DTYPES[dtype], put=put),
-        tokenizer=tokenizer,
+        pipeline=PIPELINE,
+        text_encoders=(TextEncoder(component=components["text_encoder"], tokenizer=tokenizer),),
+        unet=components["unet"],
+        vae=components["vae"],
+        safety_checker=None,
+        preprocessor_config={},
         scheduler_config=scheduler_config,
+        force_zeros_for_empty_prompt=False,
         native_size=native_size_of(configs),
         fingerprint=fingerprint_of({**configs, "scheduler": scheduler_config}),
     )
@@ -236,10 +201,6 @@ def plan(folder: Path, config: Mapping[str, Any], *, variant: str | None, dtype:
         raise not_a_network(folder, error) from error
     graphdef, state = nnx.split(network)
     return Plan(graphdef=graphdef, state=state, wanted=parameters_of(state), stored=stored)
-
-
-def scale_of(vae_config: Mapping[str, Any]) -> int:
-    return int(2 ** (len(vae_config["block_out_channels"]) - 1))
 
 
 def native_size_of(configs: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:

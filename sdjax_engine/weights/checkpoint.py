@@ -1,0 +1,87 @@
+"""What a checkpoint is once it is read: networks on the devices, tokenizers, and the settings beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flax import nnx
+
+from sdjax_engine.prompts import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Component:
+    """One network: `nnx.merge(graphdef, state)` is the module, `config` its settled configuration."""
+
+    graphdef: nnx.GraphDef[Any] = field(repr=False)
+    state: nnx.State = field(repr=False)
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextEncoder:
+    """A text encoder and the tokenizer whose ids it takes."""
+
+    component: Component
+    tokenizer: Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Checkpoint:
+    """Everything that was read.
+
+    `pipeline` is the reference's class it was written for. `text_encoders` are one or two, in
+    the order in which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's
+    picture settings and is empty without one. `scheduler_config` is the file's content, keys that old files
+    lack left out. `force_zeros_for_empty_prompt`: an empty negative prompt is encoded as zeros. `native_size`
+    is (width, height) in pixels; `fingerprint` is a sha256 that tells checkpoints apart.
+    """
+
+    name: str
+    pipeline: str
+    text_encoders: tuple[TextEncoder, ...]
+    unet: Component
+    vae: Component
+    safety_checker: Component | None
+    preprocessor_config: dict[str, Any]
+    scheduler_config: dict[str, Any]
+    force_zeros_for_empty_prompt: bool
+    native_size: tuple[int, int]
+    fingerprint: str
+
+    @property
+    def text_encoder(self) -> Component:
+        """The first text encoder's network."""
+        return self.text_encoders[0].component
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The first text encoder's tokenizer."""
+        return self.text_encoders[0].tokenizer
+
+    @property
+    def penultimate(self) -> bool:
+        """Whether the UNet attends to the text encoders' last layer but one: with two encoders it does."""
+        return len(self.text_encoders) == 2
+
+    @property
+    def latent_channels(self) -> int:
+        """The channels of a latent picture."""
+        return int(self.vae.config["latent_channels"])
+
+    @property
+    def vae_scale_factor(self) -> int:
+        """Pixels of a picture for each pixel of a latent picture, along one side."""
+        return scale_of(self.vae.config)
+
+    @property
+    def scaling_factor(self) -> float:
+        """What the autoencoder's latents are multiplied with for the UNet."""
+        return float(self.vae.config["scaling_factor"])
+
+
+def scale_of(vae_config: Mapping[str, Any]) -> int:
+    """Return the pixels of a picture for each pixel of a latent picture, along one side."""
+    return int(2 ** (len(vae_config["block_out_channels"]) - 1))
