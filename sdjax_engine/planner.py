@@ -43,8 +43,11 @@ class Planner:
             raise InvalidRequest(
                 "unsuited_sampler", value=request.sampler, model=request.model, choices=choices
             )
+        strength = _strength(request)
         try:
-            return plan(request.sampler, request.num_inference_steps, self._scheduler_config)
+            return plan(
+                request.sampler, request.num_inference_steps, self._scheduler_config, strength=strength
+            )
         except UnreadableCheckpoint:  # so many steps leave the schedule, though the sampler suits it
             raise InvalidRequest(
                 "steps", value=request.num_inference_steps, limit=self._most_steps(request.sampler)
@@ -59,3 +62,13 @@ class Planner:
         except (UnreadableCheckpoint, InvalidRequest):
             return False
         return True
+
+
+def _strength(request: Request) -> float | None:
+    """Return how far to leave the request's picture, None to start from nothing but noise.
+
+    A mask with full strength starts from noise, as in the reference: what is kept is blended in.
+    """
+    if request.init_image is None or (request.mask_image is not None and request.strength == 1):
+        return None
+    return request.strength

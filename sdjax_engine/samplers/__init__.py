@@ -32,26 +32,48 @@ SAMPLERS: Mapping[Sampler, type[SchedulerConfig]] = MappingProxyType(
     }
 )
 
+CORRECTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "StableDiffusionPipeline": {"steps_offset": 1, "clip_sample": False},
+        "StableDiffusionImg2ImgPipeline": {"steps_offset": 1, "clip_sample": False},
+        "StableDiffusionInpaintPipeline": {"steps_offset": 1, "skip_prk_steps": True},
+    }
+)
+"""What a pipeline of the reference, by its class name, puts into every scheduler config; others nothing."""
 
-def plan(sampler: Sampler, num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> Table:
+
+def plan(
+    sampler: Sampler,
+    num_inference_steps: int,
+    scheduler_config: Mapping[str, Any],
+    *,
+    strength: float | None = None,
+) -> Table:
     """Return the table of `sampler` for so many steps on the schedule of a checkpoint.
 
     `scheduler_config` is the checkpoint's own `scheduler_config.json`, whatever scheduler it was
-    written for. `InvalidRequest` when there are more steps than trained timesteps,
+    written for. With a `strength` the table starts from a picture and leaves out the first steps, as the
+    reference's image-to-image pipelines do: so much of the steps is left, but never less than one, where
+    the reference gives up. `InvalidRequest` when there are more steps than trained timesteps,
     `UnreadableCheckpoint` when the config holds a value that the sampler cannot honour.
     """
     config = SAMPLERS[sampler].read(scheduler_config)
     if not 1 <= num_inference_steps <= config.num_train_timesteps:
         raise InvalidRequest("steps", value=num_inference_steps, limit=config.num_train_timesteps)
-    return _table(config, num_inference_steps)
+    if strength is None:
+        return _table(config, num_inference_steps, 0)
+    if not 0 <= strength <= 1:
+        raise InvalidRequest("strength", value=strength)
+    left = max(1, int(num_inference_steps * strength))
+    return _table(config, num_inference_steps, num_inference_steps - left).on_picture()
 
 
 @lru_cache(maxsize=256)
-def _table(config: SchedulerConfig, num_inference_steps: int) -> Table:
+def _table(config: SchedulerConfig, num_inference_steps: int, begin: int) -> Table:
     with np.errstate(
         divide="ignore", invalid="ignore", over="ignore"
     ):  # the table refuses what is not finite
-        return config.table(num_inference_steps)
+        return config.table(num_inference_steps, begin=begin)
 
 
 def default_sampler(scheduler_config: Mapping[str, Any]) -> Sampler:
@@ -66,13 +88,15 @@ def default_sampler(scheduler_config: Mapping[str, Any]) -> Sampler:
     raise UnreadableCheckpoint(f"scheduler_config.json: _class_name is {name}; known are {known}")
 
 
-def pipeline_config(scheduler_config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint's scheduler config as `StableDiffusionPipeline` uses it.
+def pipeline_config(
+    scheduler_config: Mapping[str, Any], *, pipeline: str = "StableDiffusionPipeline"
+) -> dict[str, Any]:
+    """Return a checkpoint's scheduler config as the reference's class `pipeline` uses it.
 
-    Whatever the file says, that pipeline samples with `steps_offset` 1 and without `clip_sample`:
-    configs written before those keys mattered would paint something else than they were made for.
+    The oldest pipelines sample with `steps_offset` 1 and the like whatever the file says: configs
+    written before those keys mattered would paint something else than they were made for.
     """
-    corrected = {"steps_offset": 1, "clip_sample": False}
+    corrected = CORRECTIONS.get(pipeline.removeprefix("Flax"), {})
     unchosen = [key for key in scheduler_config.get("_use_default_values", ()) if key not in corrected]
     return {**scheduler_config, **corrected, "_use_default_values": unchosen}
 

@@ -60,8 +60,12 @@ class SchedulerConfig(BaseModel):
             raise UnreadableCheckpoint(f"scheduler_config.json for {cls.reference}: {faults}") from None
 
     @abstractmethod
-    def table(self, num_inference_steps: int) -> Table:
-        """Return the table of this sampler for so many steps."""
+    def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
+        """Return the table of this sampler for so many steps, without the first `begin` of them.
+
+        The steps that are left are those of the whole, but a method that looks back has nothing to
+        look back to before the first of them.
+        """
 
 
 def _fault(location: tuple[int | str, ...], value: object, message: str) -> str:

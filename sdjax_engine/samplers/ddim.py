@@ -8,7 +8,7 @@ import numpy as np
 
 from sdjax_engine.samplers.config import Off, SchedulerConfig
 from sdjax_engine.samplers.schedules import alphas_cumprod, spaced_timesteps, x_0_weights
-from sdjax_engine.samplers.tables import Evaluation, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
 
 class DDIM(SchedulerConfig):
@@ -27,13 +27,13 @@ class DDIM(SchedulerConfig):
     clip_sample: Off = False
     thresholding: Off = False
 
-    def table(self, num_inference_steps: int, *, eta: float = 0.0) -> Table:
+    def table(self, num_inference_steps: int, *, begin: int = 0, eta: float = 0.0) -> Table:
         """Return the table; `eta` scales the fresh noise."""
         alpha_bar = alphas_cumprod(self, zero_terminal_snr=self.rescale_betas_zero_snr)
         final = 1.0 if self.set_alpha_to_one else alpha_bar[0]
         stride = self.num_train_timesteps // num_inference_steps
         evaluations = []
-        for t in spaced_timesteps(self, num_inference_steps, whole=True).astype(int):
+        for t in spaced_timesteps(self, num_inference_steps, whole=True).astype(int)[begin:]:
             a_next = alpha_bar[t - stride] if t >= stride else final
             evaluations.append(self._evaluation(t, a=alpha_bar[t], a_next=a_next, eta=eta))
         return Table.of(evaluations)
@@ -44,4 +44,4 @@ class DDIM(SchedulerConfig):
         direction = max(0.0, 1 - a_next - std**2) ** 0.5  # of eps = (x - alpha·x_0)/sigma
         p, q = x_0_weights(self.prediction_type, alpha=alpha, sigma=sigma)
         x = Mix(x=direction / sigma, h=[np.sqrt(a_next) - direction * alpha / sigma], z=std)
-        return Evaluation(t=t, p=p, q=q, x=x)
+        return Evaluation(level=Level(alpha, sigma), t=t, p=p, q=q, x=x)

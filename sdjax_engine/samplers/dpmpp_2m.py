@@ -18,7 +18,7 @@ from sdjax_engine.samplers.schedules import (
     within_training,
     x_0_weights,
 )
-from sdjax_engine.samplers.tables import Evaluation, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
 # Names of kindred solvers that the reference reads as its own nearest one.
 Algorithm = Annotated[
@@ -54,15 +54,16 @@ class DPMpp2M(SchedulerConfig):
     thresholding: Off = False
     variance_type: None = None
 
-    def table(self, num_inference_steps: int) -> Table:
+    def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table."""
         timesteps, sigmas = self._ladder(num_inference_steps)
         evaluations = []
-        for index, t in enumerate(timesteps):
+        for index, t in list(enumerate(timesteps))[begin:]:
             alpha, sigma = alpha_sigma(sigmas[index])
             p, q = x_0_weights(self.prediction_type, alpha=alpha, sigma=sigma)
-            order = self._order(index, len(timesteps))
-            evaluations.append(Evaluation(t=t, p=p, q=q, x=self._mix(order, sigmas[: index + 2])))
+            order = min(self._order(index, len(timesteps)), index - begin + 1)
+            x = self._mix(order, sigmas[: index + 2])
+            evaluations.append(Evaluation(level=Level(alpha, sigma), t=t, p=p, q=q, x=x))
         return Table.of(evaluations)
 
     def _ladder(self, num_inference_steps: int) -> tuple[Array, Array]:
@@ -92,13 +93,13 @@ class DPMpp2M(SchedulerConfig):
         return within_training(self, timesteps)
 
     def _order(self, index: int, steps: int) -> int:
-        """Return the order of the step at `index`: fewer where the past or the end is near."""
+        """Return the order of the step at `index` where enough was kept: fewer where the end is near."""
         few = self.lower_order_final and steps < 15
         if index == steps - 1 and (few or self.euler_at_final or self.final_sigmas_type == "zero"):
             return 1
         if index == steps - 2 and few:
-            return min(self.solver_order, index + 1, 2)
-        return min(self.solver_order, index + 1)
+            return min(self.solver_order, 2)
+        return self.solver_order
 
     def _mix(self, order: int, sigmas: Array) -> Mix:
         """Return x' for a step from `sigmas[-2]` to `sigmas[-1]`, the earlier ones lying before them."""

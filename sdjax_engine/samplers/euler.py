@@ -17,7 +17,7 @@ from sdjax_engine.samplers.schedules import (
     training_sigmas,
     x_0_weights,
 )
-from sdjax_engine.samplers.tables import Evaluation, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
 
 class Euler(SchedulerConfig):
@@ -36,13 +36,13 @@ class Euler(SchedulerConfig):
     interpolation_type: Literal["linear"] = "linear"
     timestep_type: Literal["discrete"] = "discrete"
 
-    def table(self, num_inference_steps: int) -> Table:
+    def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table."""
         timesteps, sigmas = self._ladder(num_inference_steps)
         evaluations = [
             euler_step(self.prediction_type, t, sigma=sigma, goal=goal)
             for t, sigma, goal in zip(timesteps, sigmas[:-1], sigmas[1:], strict=True)
-        ]
+        ][begin:]
         return Table.of(evaluations, init_noise_sigma=initial_sigma(self, sigmas))
 
     def _ladder(self, num_inference_steps: int) -> tuple[Array, Array]:
@@ -65,7 +65,7 @@ def euler_step(prediction_type: str, t: float, *, sigma: float, goal: float, up:
     alpha, sigma_vp = alpha_sigma(sigma)
     p, q = x_0_weights(prediction_type, alpha=alpha, sigma=sigma_vp)
     x = Mix(x=goal / sigma, h=[1 - goal / sigma], z=up)
-    return Evaluation(t=t, s=alpha, p=p * alpha, q=q, x=x)
+    return Evaluation(level=Level(1.0, sigma), t=t, s=alpha, p=p * alpha, q=q, x=x)
 
 
 def spaced_sigmas(config: SchedulerConfig, trained: Array, num_inference_steps: int) -> tuple[Array, Array]:

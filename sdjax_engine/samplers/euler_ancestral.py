@@ -20,7 +20,7 @@ class EulerAncestral(SchedulerConfig):
     prediction_type: Literal["epsilon", "v_prediction"] = "epsilon"
     rescale_betas_zero_snr: bool = False
 
-    def table(self, num_inference_steps: int) -> Table:
+    def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table."""
         trained = training_sigmas(self, zero_terminal_snr=self.rescale_betas_zero_snr)
         timesteps, sigmas = spaced_sigmas(self, trained, num_inference_steps)
@@ -31,4 +31,4 @@ class EulerAncestral(SchedulerConfig):
             sigma_down = (sigma_next**2 - sigma_up**2) ** 0.5
             step = euler_step(self.prediction_type, t, sigma=sigma, goal=sigma_down, up=sigma_up)
             evaluations.append(step)
-        return Table.of(evaluations, init_noise_sigma=initial_sigma(self, sigmas))
+        return Table.of(evaluations[begin:], init_noise_sigma=initial_sigma(self, sigmas))

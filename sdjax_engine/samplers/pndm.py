@@ -12,7 +12,7 @@ import numpy as np
 
 from sdjax_engine.samplers.config import SchedulerConfig
 from sdjax_engine.samplers.schedules import alphas_cumprod, spaced_timesteps
-from sdjax_engine.samplers.tables import Evaluation, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
 FIRST_WEIGHTS = (
     (1.0,),
@@ -41,21 +41,26 @@ class PNDM(SchedulerConfig):
     set_alpha_to_one: bool = False
     skip_prk_steps: Literal[True] = True
 
-    def table(self, num_inference_steps: int) -> Table:
-        """Return the table."""
+    def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
+        """Return the table.
+
+        The reference begins in the doubled list of timesteps: without its first step the second one is
+        begun twice, without more of them one evaluation fewer is left out than steps.
+        """
         alpha_bar = alphas_cumprod(self)
         final = 1.0 if self.set_alpha_to_one else alpha_bar[0]
         stride = self.num_train_timesteps // num_inference_steps
         timesteps = spaced_timesteps(self, num_inference_steps, whole=True).astype(int)
         told = np.concatenate([timesteps[:2], timesteps[1:2], timesteps[2:]])
         evaluations = []
-        for index, t in enumerate(told):
+        for index, t in enumerate(told[begin:]):
             start = t + stride if index == 1 else t  # the second evaluation repeats the first step
             a_next = alpha_bar[start - stride] if start >= stride else final
-            evaluations.append(self._evaluation(index, t, a=alpha_bar[start], a_next=a_next))
+            level = Level(alpha_bar[t] ** 0.5, (1 - alpha_bar[t]) ** 0.5)
+            evaluations.append(self._evaluation(index, t, level, a=alpha_bar[start], a_next=a_next))
         return Table.of(evaluations)
 
-    def _evaluation(self, index: int, t: int, *, a: float, a_next: float) -> Evaluation:
+    def _evaluation(self, index: int, t: int, level: Level, *, a: float, a_next: float) -> Evaluation:
         """Formula 9 of the paper. The history keeps raw outputs; v becomes eps after they are mixed."""
         scale = (a_next / a) ** 0.5
         of_eps = -(a_next - a) / (a * (1 - a_next) ** 0.5 + (a * (1 - a) * a_next) ** 0.5)
@@ -66,4 +71,5 @@ class PNDM(SchedulerConfig):
         weights = FIRST_WEIGHTS[index] if index < len(FIRST_WEIGHTS) else LATER_WEIGHTS
         h = [of_output * weight for weight in weights]
         x = Mix(r=scale, h=h) if index == 1 else Mix(x=scale, h=h)
-        return Evaluation(t=t, p=0.0, q=1.0, x=x, r=Mix(x=1.0) if index == 0 else Mix(r=1.0))
+        r = Mix(x=1.0) if index == 0 else Mix(r=1.0)
+        return Evaluation(level=level, t=t, p=0.0, q=1.0, x=x, r=r)

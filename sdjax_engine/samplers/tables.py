@@ -42,8 +42,9 @@ of twelve evaluations ago.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,11 @@ MAX_ROWS = 2 * MAX_STEPS
 
 
 class Column(IntEnum):
-    """What the columns of a row mean; `X` and `R` are the first of eight, in the order of `Term`."""
+    """What the columns of a row mean; `X` and `R` are the first of eight, in the order of `Term`.
+
+    The last two tell what a pixel that is to be kept has after the evaluation: so much of the picture's
+    latents and so much of the first noise.
+    """
 
     TIMESTEP = 0
     INPUT_SCALE = 1
@@ -66,6 +71,8 @@ class Column(IntEnum):
     Q = 3
     X = 4
     R = 12
+    KEEP_LATENTS = 20
+    KEEP_NOISE = 21
 
 
 class Term(IntEnum):
@@ -81,7 +88,7 @@ class Term(IntEnum):
     Z = 7
 
 
-ROW = Column.R + len(Term)
+ROW = len(Term) + Column.R + 2
 """Columns of a row."""
 
 
@@ -103,14 +110,27 @@ class Mix:
 REST = Mix(r=1.0)
 
 
+class Level(NamedTuple):
+    """How noisy an x is: the weights of the picture's latents and of standard noise in it."""
+
+    latents: float
+    noise: float
+
+
+CLEAN = Level(latents=1.0, noise=0.0)
+"""The level of a finished picture."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """One row by name: the network's input, what is kept of its output, and the two rows of M.
 
+    `level` is that of the x which the evaluation starts from, as the reference's `add_noise` makes it.
     `t` is the timestep the network is told, `s` the factor on its input. `r` leaves the saved tensor
     as it is unless told otherwise.
     """
 
+    level: Level
     t: float
     s: float = 1.0
     p: float
@@ -118,12 +138,12 @@ class Evaluation:
     x: Mix
     r: Mix = REST
 
-    def row(self) -> list[float]:
-        """Return the numbers in the order of `Column`."""
-        return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights()]
+    def row(self, kept: Level) -> list[float]:
+        """Return the numbers in the order of `Column`, `kept` being the level after the evaluation."""
+        return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights(), *kept]
 
 
-IDLE = Evaluation(t=0.0, p=0.0, q=0.0, x=Mix(x=1.0))
+IDLE = Evaluation(level=CLEAN, t=0.0, p=0.0, q=0.0, x=Mix(x=1.0))
 """The row after the last: leaves x and r exactly as they are, whatever the network says."""
 
 
@@ -132,23 +152,33 @@ class Table:
     """All that the device must know of a request's sampler, steps and schedule.
 
     `rows` is float32 `(evaluations, ROW)` and read-only. The first x is standard noise times
-    `init_noise_sigma`. Progress is told in evaluations: PNDM makes one more than its steps.
+    `init_noise_sigma`, and the latents of the picture to start from, if any, times
+    `init_latent_scale`. Progress is told in evaluations: PNDM makes one more than its steps.
     """
 
     rows: npt.NDArray[np.float32] = field(repr=False)
     init_noise_sigma: float
+    init_latent_scale: float = 0.0
+    first_level: Level = CLEAN
 
     @classmethod
     def of(cls, evaluations: Sequence[Evaluation], *, init_noise_sigma: float = 1.0) -> Table:
         """Round `evaluations` to rows; `UnreadableCheckpoint` where the schedule has no finite ones."""
-        rows = np.array([evaluation.row() for evaluation in evaluations]).astype(np.float32)
+        kept = [*(evaluation.level for evaluation in evaluations[1:]), CLEAN]
+        pairs = zip(evaluations, kept, strict=True)
+        rows = np.array([evaluation.row(level) for evaluation, level in pairs]).astype(np.float32)
         if not np.isfinite(rows).all():
             first = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             raise UnreadableCheckpoint(
                 f"the scheduler config gives no finite coefficients at timestep {evaluations[first].t:g}"
             )
         rows.setflags(write=False)
-        return cls(rows=rows, init_noise_sigma=init_noise_sigma)
+        return cls(rows=rows, init_noise_sigma=init_noise_sigma, first_level=evaluations[0].level)
+
+    def on_picture(self) -> Table:
+        """Return the same table for a first x made of a picture's latents, noisy to its first level."""
+        latents, noise = self.first_level
+        return replace(self, init_latent_scale=float(latents), init_noise_sigma=float(noise))
 
     @property
     def evaluations(self) -> int:
@@ -163,6 +193,6 @@ class Table:
         """
         if self.evaluations > max_rows:
             raise ValueError(f"a table of {self.evaluations} rows does not fit in {max_rows}")
-        rows = np.tile(np.array(IDLE.row(), np.float32), (max_rows, 1))
+        rows = np.tile(np.array(IDLE.row(CLEAN), np.float32), (max_rows, 1))
         rows[: self.evaluations] = self.rows
         return rows

@@ -24,7 +24,7 @@ from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, plan
 from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep
-from sdjax_engine.samplers.tables import Table
+from sdjax_engine.samplers.tables import Column, Table
 
 pytestmark = [
     pytest.mark.parity,
@@ -60,6 +60,9 @@ PREDICTIONS = {
 SHAPE = (4, 4, 4)
 Z0 = np.random.default_rng(1).standard_normal(SHAPE, np.float32)
 NOISE = np.random.default_rng(2).standard_normal((ROWS, *SHAPE), np.float32)
+PICTURE = np.random.default_rng(3).standard_normal(SHAPE, np.float32)
+EVERYTHING = np.ones(SHAPE, np.float32)
+HALF = np.repeat(np.array([[[1.0], [0.0], [1.0], [0.0]]], np.float32), 4, axis=0).repeat(4, axis=2)
 TOLERANCE = 1e-4
 SPACED = "1–60 steps, every spacing and prediction type"
 OPTIONAL = "other options and sources, 13 counts of 1–60 steps"
@@ -73,23 +76,31 @@ def network(xp: Any, x: Any, t: Any) -> Any:
 
 
 @jax.jit
-def paint(x: jax.Array, rows: jax.Array) -> jax.Array:
-    """Run `rows` of `(seats, ROWS, ROW)` on the first latents `x`; seat and sampler change no shape."""
+def paint(x: jax.Array, rows: jax.Array, mask: jax.Array) -> jax.Array:
+    """Run `rows` of `(seats, ROWS, ROW)` on the first latents `x`; seat and sampler change no shape.
+
+    Where `mask` is 0 the picture is kept.
+    """
 
     def evaluate(state: tuple[jax.Array, ...], step: tuple[jax.Array, jax.Array]) -> Any:
         (x, r, history), (row, z) = state, step
         m = network(jnp, network_input(x, row), timestep(row).reshape(-1, 1, 1, 1))
-        return advance(x, r, history, m, jnp.broadcast_to(z, x.shape), row), None
+        x, r, history = advance(x, r, history, m, jnp.broadcast_to(z, x.shape), row)
+        latents, noise = row[:, Column.KEEP_LATENTS], row[:, Column.KEEP_NOISE]
+        kept = latents.reshape(-1, 1, 1, 1) * PICTURE + noise.reshape(-1, 1, 1, 1) * Z0
+        return (jnp.where(mask == 0, kept, x), r, history), None
 
     state = (x, jnp.zeros_like(x), empty_history(x))
     (x, _, _), _ = jax.lax.scan(evaluate, state, (rows.swapaxes(0, 1), jnp.asarray(NOISE)))
     return x
 
 
-def paint_tables(tables: Sequence[Table]) -> np.ndarray:
+def paint_tables(tables: Sequence[Table], *, mask: np.ndarray = EVERYTHING) -> np.ndarray:
     rows = np.stack([table.padded(ROWS) for table in tables])
-    sigmas = np.array([table.init_noise_sigma for table in tables], np.float32)
-    return np.asarray(paint(jnp.asarray(Z0 * sigmas.reshape(-1, 1, 1, 1)), jnp.asarray(rows)))
+    scales = np.array([(table.init_latent_scale, table.init_noise_sigma) for table in tables], np.float32)
+    of_picture, of_noise = scales.T.reshape(2, -1, 1, 1, 1)
+    x = of_picture * PICTURE + of_noise * Z0
+    return np.asarray(paint(jnp.asarray(x), jnp.asarray(rows), jnp.asarray(mask)))
 
 
 def paint_by_reference(scheduler: Any, steps: int, **options: Any) -> np.ndarray:
@@ -98,6 +109,24 @@ def paint_by_reference(scheduler: Any, steps: int, **options: Any) -> np.ndarray
     for t in scheduler.timesteps:
         m = network(torch, scheduler.scale_model_input(x, t), t.to(torch.float32))
         x = scheduler.step(m, t, x, **options).prev_sample
+    return x[0].numpy()
+
+
+def repaint_by_reference(scheduler: Any, steps: int, *, strength: float, mask: np.ndarray) -> np.ndarray:
+    """Start from `PICTURE` and keep it where `mask` is 0, as the reference's pipelines use a scheduler."""
+    noise, picture = (torch.from_numpy(array.copy())[None] for array in (Z0, PICTURE))
+    scheduler.set_timesteps(steps)
+    begin = steps - min(int(steps * strength), steps)
+    timesteps = scheduler.timesteps[begin * scheduler.order :]
+    if hasattr(scheduler, "set_begin_index"):
+        scheduler.set_begin_index(begin * scheduler.order)
+    x = scheduler.add_noise(picture, noise, timesteps[:1])
+    for index, t in enumerate(timesteps):
+        m = network(torch, scheduler.scale_model_input(x, t), t.to(torch.float32))
+        x = scheduler.step(m, t, x).prev_sample
+        later = timesteps[index + 1 : index + 2]
+        kept = scheduler.add_noise(picture, noise, later) if len(later) else picture
+        x = torch.where(torch.from_numpy(mask) == 0, kept, x)
     return x[0].numpy()
 
 
@@ -115,12 +144,19 @@ class Reference:
         return getattr(diffusers, name).from_config(dict(config), **own)
 
     def paint(self, scheduler: Any, steps: int, **options: Any) -> np.ndarray:
+        self._feed_noise(scheduler)
+        return paint_by_reference(scheduler, steps, **options)
+
+    def repaint(self, scheduler: Any, steps: int, *, strength: float, mask: np.ndarray) -> np.ndarray:
+        self._feed_noise(scheduler)
+        return repaint_by_reference(scheduler, steps, strength=strength, mask=mask)
+
+    def _feed_noise(self, scheduler: Any) -> None:
         module = importlib.import_module(type(scheduler).__module__)
         if hasattr(module, "randn_tensor"):
             noise = iter(NOISE)
             fed = lambda shape, **_: torch.from_numpy(next(noise).copy()).reshape(shape)  # noqa: E731
             self.monkeypatch.setattr(module, "randn_tensor", fed)
-        return paint_by_reference(scheduler, steps, **options)
 
 
 @pytest.fixture
@@ -271,6 +307,35 @@ def test_a_config_written_for_another_scheduler_is_read_as_from_config_reads_it(
 ) -> None:
     written = getattr(diffusers, f"{source}Scheduler").from_config(SD).config
     compare(reference, figures, sampler, dict(written), (1, 2, 20))
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+@pytest.mark.parametrize("spacing", SPACINGS)
+def test_a_picture_to_start_from_is_painted_as_the_reference_s_pipelines_paint_it(
+    reference: Reference, figures: Figures, sampler: Sampler, spacing: str
+) -> None:
+    """Strengths and steps that leave one step, two, all but one, all; half of the picture kept or none."""
+    config = {**SD, "timestep_spacing": spacing}
+    scheduler = reference.scheduler(sampler, config)
+    wishes = [
+        (20, 0.05),
+        (20, 0.1),
+        (20, 0.3),
+        (20, 0.75),
+        (20, 0.96),
+        (20, 1.0),
+        (3, 0.4),
+        (3, 0.7),
+        (1, 1.0),
+    ]
+    tables = [plan(sampler, steps, config, strength=strength) for steps, strength in wishes]
+    for mask, compared in ((EVERYTHING, "from a picture"), (HALF, "with half of the picture kept")):
+        pictures = paint_tables(tables, mask=mask)
+        for (steps, strength), ours in zip(wishes, pictures, strict=True):
+            theirs = reference.repaint(scheduler, steps, strength=strength, mask=mask)
+            difference = relative_difference(ours, theirs)
+            figures[sampler, compared] = max(figures.get((sampler, compared), 0.0), difference)
+            assert difference < TOLERANCE, f"{steps} steps, strength {strength}, {compared}"
 
 
 @pytest.mark.parametrize("prediction", PREDICTIONS[Sampler.DDIM])

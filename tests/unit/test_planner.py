@@ -63,3 +63,19 @@ def test_steps_that_leave_the_schedule_are_the_person_s_mistake(steps: int, limi
     with pytest.raises(InvalidRequest) as caught:
         planner.table(like(num_inference_steps=steps))
     assert (caught.value.problem, caught.value.details) == ("steps", {"value": steps, "limit": limit})
+
+
+def test_only_a_picture_gives_the_strength_a_meaning() -> None:
+    planner = Planner(TINY, SD)
+    whole = planner.table(like(num_inference_steps=20))
+    assert planner.table(like(num_inference_steps=20, strength=0.5)) is whole
+    half = planner.table(like(num_inference_steps=20, strength=0.5, init_image=b"a picture"))
+    assert (half.evaluations, half.init_latent_scale > 0) == (10, True)
+
+
+def test_a_mask_with_full_strength_starts_from_nothing_but_noise() -> None:
+    planner = Planner(TINY, SD)
+    picture, mask = b"a picture", b"a mask"
+    assert planner.table(like(init_image=picture, mask_image=mask)).init_latent_scale == 0
+    assert planner.table(like(init_image=picture)).init_latent_scale > 0
+    assert planner.table(like(init_image=picture, mask_image=mask, strength=0.9)).init_latent_scale > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
 from sdjax_engine.samplers import SAMPLERS, default_sampler, pipeline_config, plan
 from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep
-from sdjax_engine.samplers.tables import HISTORY, ROW, Column, Evaluation, Mix, Table, Term
+from sdjax_engine.samplers.tables import CLEAN, HISTORY, ROW, Column, Evaluation, Level, Mix, Table, Term
 
 SD: dict[str, Any] = {
     "_class_name": "PNDMScheduler",
@@ -75,10 +76,12 @@ def test_only_stochastic_methods_read_fresh_noise() -> None:
 def test_every_column_is_where_its_name_says() -> None:
     x = Mix(x=5, r=6, h=[7, 8, 9, 10, 11], z=12)
     r = Mix(x=13, r=14, h=[15, 16, 17, 18, 19], z=20)
-    row = Table.of([Evaluation(t=1, s=2, p=3, q=4, x=x, r=r)]).rows[0]
-    assert row.tolist() == list(range(1, 21))
+    first = Evaluation(level=CLEAN, t=1, s=2, p=3, q=4, x=x, r=r)
+    row = Table.of([first, replace(first, level=Level(21, 22))]).rows[0]
+    assert row.tolist() == list(range(1, 23))
     assert row[Column.X + Term.Z] == 12
     assert row[Column.R + Term.X] == 13
+    assert (row[Column.KEEP_LATENTS], row[Column.KEEP_NOISE]) == (21, 22)
 
 
 def test_one_step_computes_what_the_table_s_definition_says() -> None:
@@ -91,7 +94,7 @@ def test_one_step_computes_what_the_table_s_definition_says() -> None:
         h_0 = row[Column.P] * x[seat] + row[Column.Q] * m[seat]
         terms = np.stack([x[seat], r[seat], h_0, *history[seat], z[seat]])
         kept = np.stack([h_0, *history[seat][:-1]])
-        matrix = row[Column.X :].reshape(2, len(Term))
+        matrix = row[Column.X : Column.KEEP_LATENTS].reshape(2, len(Term))
         expected = (*np.tensordot(matrix, terms, 1), kept)
         for ours, wanted in zip(got, expected, strict=True):
             np.testing.assert_allclose(ours[seat], wanted, rtol=1e-5, atol=1e-5)
@@ -262,3 +265,32 @@ def test_an_old_config_is_read_as_the_reference_s_pipeline_reads_it() -> None:
     old = {**SD, "steps_offset": 0, "clip_sample": True, "_use_default_values": ["steps_offset"]}
     new = {**SD, "steps_offset": 1, "clip_sample": False}
     assert plan(Sampler.DDIM, 20, pipeline_config(old)) is plan(Sampler.DDIM, 20, new)
+    flax = pipeline_config(old, pipeline="FlaxStableDiffusionPipeline")
+    assert plan(Sampler.DDIM, 20, flax) is plan(Sampler.DDIM, 20, new)
+
+
+def test_a_pipeline_that_corrects_nothing_uses_the_config_as_it_is_written() -> None:
+    old = {**SD, "steps_offset": 0, "clip_sample": True}
+    assert pipeline_config(old, pipeline="StableDiffusionXLPipeline").items() >= old.items()
+    inpainting = pipeline_config({**SD, "skip_prk_steps": False}, pipeline="StableDiffusionInpaintPipeline")
+    assert plan(Sampler.PNDM, 20, inpainting) is plan(Sampler.PNDM, 20, SD)
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+def test_a_picture_to_start_from_leaves_so_much_of_the_steps_but_at_least_one(sampler: Sampler) -> None:
+    whole = plan(sampler, 20, SD)
+    doubled = whole.evaluations - 20  # PNDM's first step
+    assert whole.init_latent_scale == 0
+    for strength, left in ((1.0, 20), (0.5, 10), (0.05, 1), (0.0, 1)):
+        table = plan(sampler, 20, SD, strength=strength)
+        assert table.evaluations == left + doubled
+        assert table.init_latent_scale > 0
+        np.testing.assert_array_equal(
+            table.rows[-1, Column.KEEP_LATENTS :], [1, 0], "the picture itself at the end"
+        )
+
+
+@pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
+def test_a_strength_out_of_range_is_the_person_s_mistake(strength: float) -> None:
+    with pytest.raises(InvalidRequest, match="between 0 and 1"):
+        plan(Sampler.DDIM, 20, SD, strength=strength)
