@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from bot.sandbox import modal_rules
@@ -14,8 +16,10 @@ from bot.sandbox.objects import channel_object, member_object, message_object, u
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import DIRECT_MESSAGE, Channel, Flag, Member, Message
+from bot.sandbox.uploads import Upload
 
 LINK_STYLES = (5, 6)
+NO_FILES: Mapping[int, Upload] = MappingProxyType({})
 
 
 class Refused(Exception):
@@ -93,6 +97,7 @@ class Actions:
             "channels": [channel_object(world, channel) for channel in channels],
             "members": [self._person(each) for each in world.members.values()],
             "commands": self.commands(member),
+            "upload_limit": self._core.limits.member,
             "me": me,
         }
 
@@ -108,7 +113,9 @@ class Actions:
         seen = [each for each in self._world.messages_in(place.id) if self.sees(member, each)]
         return [message_object(self._world, message) for message in seen]
 
-    def _use(self, body: Json, *, focused: str | None) -> Interaction:
+    def _use(
+        self, body: Json, *, files: Mapping[int, Upload] = NO_FILES, focused: str | None = None
+    ) -> Interaction:
         member = self.member(body.get("member"))
         channel = self.channel(member, body.get("channel"))
         guild_id = None if channel.type == DIRECT_MESSAGE else self._world.guild_id
@@ -121,16 +128,25 @@ class Actions:
             command = find_command(usable, name)
             if command.get("nsfw") and not channel.nsfw:
                 raise ClientRefusal([f"/{command['name']} can only be used in a channel for adults."])
-            data = command_data(self._world, channel, command, name, options, focused=focused)
+            data = command_data(
+                self._world,
+                channel,
+                command,
+                name,
+                options,
+                files=files,
+                most_bytes=self._core.limits.member,
+                focused=focused,
+            )
         except ClientRefusal as refusal:
             raise Refused(refusal.sentences) from None
         full_name = " ".join(name.removeprefix("/").split())
         kind = "command" if focused is None else "autocomplete"
         return self._core.interactions.begin(kind, member.user.id, channel, data, name=full_name)
 
-    async def command(self, body: Json) -> Json:
-        """Use a slash command: {member, channel, name, options}."""
-        return {"interaction_id": str(self._use(body, focused=None).id)}
+    async def command(self, body: Json, files: Mapping[int, Upload] = NO_FILES) -> Json:
+        """Use a slash command: {member, channel, name, options}, a file by its number in `files`."""
+        return {"interaction_id": str(self._use(body, files=files).id)}
 
     async def autocomplete(self, body: Json) -> Json:
         """Ask for suggestions while typing: as `command`, with `focused`, the option being typed."""

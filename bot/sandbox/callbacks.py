@@ -10,9 +10,10 @@ from bot.sandbox.interactions import Interaction, Interactions
 from bot.sandbox.log import Log
 from bot.sandbox.modal_rules import check_modal
 from bot.sandbox.objects import INTERACTION_TYPES, message_object
-from bot.sandbox.posting import Body, Posting
+from bot.sandbox.posting import Posting
 from bot.sandbox.rejections import FormErrors, Json
 from bot.sandbox.state import Event, Flag, World
+from bot.sandbox.uploads import Body
 
 MESSAGE, DEFERRED_MESSAGE, DEFERRED_UPDATE, UPDATE, CHOICES, MODAL = 4, 5, 6, 7, 8, 9
 ALLOWED = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import mimetypes
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -13,8 +15,10 @@ import aiohttp
 from bot.sandbox.component_rules import walk
 from bot.sandbox.components import media
 from bot.sandbox.rejections import Json
+from bot.sandbox.uploads import UNKNOWN_TYPE
 
 Found = TypeVar("Found")
+File = bytes | tuple[str, bytes] | tuple[str, bytes, str]
 TIMEOUT = 30.0
 
 
@@ -91,13 +95,32 @@ class Member:
         return seen
 
     async def use(self, command: str, *, channel: str | None = None, **options: Any) -> str:
-        """Use a slash command and return the interaction's id; refusals raise `RefusedByClient`."""
-        where = channel or self.channel
-        answer = await self._post("command", channel=where, name=command, options=options)
+        """Use a slash command and return the interaction's id; refusals raise `RefusedByClient`.
+
+        An option that takes a file is given as its bytes, as (filename, bytes), or, to claim that it is
+        something else than its name says, as (filename, bytes, content type).
+        """
+        filled: Json = {"channel": channel or self.channel, "name": command, "options": options}
+        files = {name: given for name, given in options.items() if isinstance(given, bytes | tuple)}
+        if not files:
+            answer = await self._post("command", **filled)
+        else:
+            numbers = {name: number for number, name in enumerate(files)}
+            filled["options"] = options | numbers
+            answer = await self._upload("command", list(files.values()), **filled)
         return str(answer["interaction_id"])
 
+    async def _upload(self, path: str, files: list[File], **body: Any) -> Any:
+        form = aiohttp.FormData(quote_fields=False)
+        form.add_field("payload_json", json.dumps({"member": self.name, **body}))
+        for number, file in enumerate(files):
+            filename, data, claim = _described(file)
+            form.add_field(f"files[{number}]", data, filename=filename, content_type=claim)
+        async with self._http.post(f"{self._address}/sandbox/{path}", data=form) as response:
+            return await _checked(response)
+
     async def imagine(self, *, channel: str | None = None, **options: Any) -> str:
-        """Use /imagine and return the interaction's id."""
+        """Use /imagine and return the interaction's id; files as `use` takes them."""
         return await self.use("imagine", channel=channel, **options)
 
     async def autocomplete(
@@ -251,6 +274,12 @@ class Member:
                             await self._changed.wait()
         except TimeoutError:
             raise TimeoutError(f"{why} within {seconds:g} s") from None
+
+
+def _described(file: File) -> tuple[str, bytes, str]:
+    """Return a file's name, bytes and the type that a browser would claim by the name."""
+    filename, data, *claimed = ("image.png", file) if isinstance(file, bytes) else file
+    return filename, data, claimed[0] if claimed else mimetypes.guess_type(filename)[0] or UNKNOWN_TYPE
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +9,9 @@ from typing import Any
 
 from bot.sandbox import command_rules as kinds
 from bot.sandbox.objects import attachment_object, member_object, role_object, user_object
-from bot.sandbox.posting import picture_size, safe_filename
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import Attachment, Channel, World
+from bot.sandbox.uploads import Upload, picture_size, safe_filename, said_size
 
 
 class ClientRefusal(Exception):
@@ -30,7 +28,11 @@ class _Typed:
 
     world: World
     channel: Channel
+    command_id: int
+    files: Mapping[int, Upload]
+    most_bytes: int
     focused: str | None
+    attached: list[Attachment] = field(default_factory=list)
     resolved: dict[str, dict[str, Json]] = field(default_factory=dict)
     mistakes: list[str] = field(default_factory=list)
 
@@ -53,14 +55,24 @@ def command_data(
     name: str,
     options: Mapping[str, Any],
     *,
+    files: Mapping[int, Upload],
+    most_bytes: int,
     focused: str | None = None,
 ) -> Json:
     """Return the data of the interaction, or refuse with every mistake.
 
-    `name` may go on with subcommands ("settings show"). With `focused`, the option being typed, nothing
-    is required and that option's text is sent as it is.
+    `name` may go on with subcommands ("settings show"). The value of an option that takes a file is the
+    file's number in `files`, each of which may have `most_bytes`. With `focused`, the option being
+    typed, nothing is required and that option's text is sent as it is.
     """
-    typed = _Typed(world=world, channel=channel, focused=focused)
+    typed = _Typed(
+        world=world,
+        channel=channel,
+        command_id=int(command["id"]),
+        files=files,
+        most_bytes=most_bytes,
+        focused=focused,
+    )
     data: Json = {"id": command["id"], "name": command["name"], "type": kinds.CHAT_INPUT}
     if "guild_id" in command:
         data["guild_id"] = command["guild_id"]
@@ -68,6 +80,8 @@ def command_data(
     data["options"] = _walk_down(command.get("options") or [], path, dict(options), typed)
     if typed.mistakes:
         raise ClientRefusal(typed.mistakes)
+    for attachment in typed.attached:
+        world.attach(attachment)
     if typed.resolved:
         data["resolved"] = typed.resolved
     return data
@@ -151,28 +165,29 @@ def _number(value: Any, *, whole: bool) -> int | float:
 
 
 def _attachment(value: Any, typed: _Typed) -> str:
-    """Take {"filename", "data" (base64)} as the file that a member picked."""
-    try:
-        data = base64.b64decode(value["data"], validate=True)
-        filename = safe_filename(value["filename"])
-    except (TypeError, KeyError, binascii.Error):
-        raise ValueError('must be a file: {"filename": …, "data": base64}.') from None
-    width, height = picture_size(data)
-    attachment = typed.world.attach(
-        Attachment(
-            id=typed.world.new_id(),
-            channel_id=typed.channel.id,
-            filename=filename,
-            content_type=str(value.get("content_type") or "application/octet-stream"),
-            data=data,
-            width=width,
-            height=height,
-            ephemeral=True,
-        )
+    """Take the number of an uploaded file as Discord's client sends it for the file that a member picked."""
+    upload = typed.files.get(int(value)) if str(value).isdecimal() else None
+    if upload is None:
+        raise ValueError("must be a file.")
+    if len(upload.data) > typed.most_bytes:
+        most = said_size(typed.most_bytes)
+        raise ValueError(f"{upload.filename} has {said_size(len(upload.data))}, a file may have {most}.")
+    filename = safe_filename(upload.filename)
+    width, height = picture_size(upload.data)
+    attachment = Attachment(
+        id=typed.world.new_id(),
+        place_id=typed.command_id,
+        filename=filename,
+        content_type=upload.content_type,
+        data=upload.data,
+        width=width,
+        height=height,
+        title=upload.filename if upload.filename != filename else None,
+        ephemeral=True,
     )
-    typed.resolved.setdefault("attachments", {})[str(attachment.id)] = attachment_object(
-        typed.world, attachment
-    )
+    typed.attached.append(attachment)
+    seen = attachment_object(typed.world, attachment)
+    typed.resolved.setdefault("attachments", {})[str(attachment.id)] = seen
     return str(attachment.id)
 
 

@@ -78,6 +78,24 @@ def _medium(given: Json, path: Path, unfurl: Unfurl, errors: FormErrors) -> Json
     return {field: value for field, value in medium.items() if field not in ("name", "size")}
 
 
+def refreshed(components: list[Json], address: Callable[[str], str | None]) -> list[Json]:
+    """Return `components` with the files among their media at the address that each has today.
+
+    `address` gives that of an uploaded file's id, or None where there is no such file.
+    """
+    return [_refreshed(component, address) for component in components]
+
+
+def _refreshed(value: Any, address: Callable[[str], str | None]) -> Any:
+    if isinstance(value, list):
+        return [_refreshed(each, address) for each in value]
+    if not isinstance(value, dict):
+        return value
+    seen = {key: _refreshed(each, address) for key, each in value.items()}
+    url = address(str(seen["attachment_id"])) if "attachment_id" in seen else None
+    return seen if url is None else {**seen, "url": url, "proxy_url": url}
+
+
 def find(components: list[Json], custom_id: str) -> Json | None:
     """Return the component a person would press, or None."""
     return next((each for _, each in kinds.walk(components) if each.get("custom_id") == custom_id), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from bot.sandbox.components import refreshed
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import DIRECT_MESSAGE, Attachment, Channel, Flag, Member, Message, Role, User, World
 
@@ -175,8 +176,8 @@ def guild_create_object(world: World) -> Json:
 
 
 def attachment_object(world: World, attachment: Attachment) -> Json:
-    """An uploaded file with its address."""
-    url = f"{world.address}/attachments/{attachment.channel_id}/{attachment.id}/{attachment.filename}"
+    """An uploaded file with its address, signed as of now."""
+    url = world.link(attachment)
     seen: Json = {
         "id": str(attachment.id),
         "filename": attachment.filename,
@@ -185,6 +186,8 @@ def attachment_object(world: World, attachment: Attachment) -> Json:
         "proxy_url": url,
         "content_type": attachment.content_type,
     }
+    if attachment.title is not None:
+        seen["title"] = attachment.title
     if attachment.description is not None:
         seen["description"] = attachment.description
     if attachment.width is not None:
@@ -207,7 +210,7 @@ def message_object(world: World, message: Message) -> Json:
         "edited_timestamp": timestamp(message.edited_at) if message.edited_at is not None else None,
         "flags": message.flags,
         "embeds": message.embeds,
-        "components": message.components,
+        "components": refreshed(message.components, world.link_of),
         "attachments": [attachment_object(world, attachment) for attachment in message.attachments],
         "mentions": [user_object(world.user(user)) for user in message.mentions],
         "mention_roles": [str(role) for role in message.mention_roles],

@@ -2,6 +2,8 @@
 
 Wherever a member or a channel is named, an id or a name will do. Beside the contract's endpoints:
 - a member in /sandbox/state has `avatar_url`, and `me` also `locale`, `permissions` and `moderator`;
+- POST /sandbox/command is multipart where options take files: JSON in `payload_json`, a file in each
+  `files[n]`, and n as the option's value; /sandbox/state tells the `upload_limit` in bytes;
 - POST /sandbox/autocomplete answers `{"choices": […], "error": sentence}` when the bot did not respond;
 - POST /sandbox/delete {member, message} deletes a message as a moderator, or dismisses an ephemeral one;
 - POST /sandbox/dms {member, accepts} opens or closes a member's direct messages to the bot;
@@ -28,6 +30,7 @@ from bot.sandbox.core import Core
 from bot.sandbox.objects import message_object
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import Event, Member
+from bot.sandbox.uploads import Body, read_multipart
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -62,7 +65,6 @@ class People:
     def routes(self) -> list[web.RouteDef]:
         """Return the endpoints for the application's router."""
         posts: dict[str, Callable[[Json], Awaitable[Any]]] = {
-            "command": self._actions.command,
             "autocomplete": self._actions.autocomplete,
             "press": self._actions.press,
             "modal": self._actions.modal,
@@ -75,8 +77,12 @@ class People:
             web.get("/sandbox/messages", self._messages),
             web.get("/sandbox/events", self._events),
             web.get("/sandbox/log", self._log),
-            *(web.post(f"/sandbox/{name}", _posted(action)) for name, action in posts.items()),
+            web.post("/sandbox/command", _posted(self._command)),
+            *(web.post(f"/sandbox/{name}", _posted(_without_files(act))) for name, act in posts.items()),
         ]
+
+    async def _command(self, body: Body) -> Json:
+        return await self._actions.command(body.json, body.files)
 
     async def stop(self) -> None:
         """End every event stream."""
@@ -148,11 +154,21 @@ async def _write(socket: web.WebSocketResponse, queue: asyncio.Queue[str | None]
         await socket.send_str(text)
 
 
-def _posted(action: Callable[[Json], Awaitable[Any]]) -> Handler:
+def _without_files(action: Callable[[Json], Awaitable[Any]]) -> Callable[[Body], Awaitable[Any]]:
+    return lambda body: action(body.json)
+
+
+async def _read(request: web.Request) -> Body:
+    if request.content_type == "multipart/form-data":
+        return await read_multipart(request, json.loads)
+    return Body(json=await request.json(), files={})
+
+
+def _posted(action: Callable[[Body], Awaitable[Any]]) -> Handler:
     async def handler(request: web.Request) -> web.Response:
         try:
-            body = await request.json()
-            if not isinstance(body, dict):
+            body = await _read(request)
+            if not isinstance(body.json, dict):
                 raise Refused(["The body must be a JSON object."])
             return _json(await action(body))
         except ValueError:

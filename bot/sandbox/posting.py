@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 import mimetypes
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from io import BytesIO
-from typing import Any
-
-from PIL import Image, UnidentifiedImageError
 
 from bot.sandbox import rules
 from bot.sandbox.components import ATTACHMENT, resolve, texts
@@ -18,22 +11,7 @@ from bot.sandbox.objects import attachment_object
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rejections import FormErrors, Json
 from bot.sandbox.state import Attachment, Channel, Event, Flag, Message, World
-
-
-@dataclass(frozen=True, kw_only=True)
-class Upload:
-    """One `files[n]` part of a request."""
-
-    filename: str
-    data: bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Body:
-    """A request's JSON with the files that came along, by their n."""
-
-    json: Any
-    files: Mapping[int, Upload]
+from bot.sandbox.uploads import Body, Upload, picture_size, safe_filename
 
 
 class Posting:
@@ -141,7 +119,7 @@ class Posting:
         width, height = picture_size(upload.data)
         return Attachment(
             id=self._world.new_id(),
-            channel_id=channel.id,
+            place_id=channel.id,
             filename=filename,
             content_type=mimetypes.guess_type(filename)[0] or "application/octet-stream",
             data=upload.data,
@@ -164,17 +142,3 @@ class Posting:
         fields = ("id", "url", "proxy_url", "content_type", "width", "height")
         medium = {field: seen[field] for field in fields if field in seen}
         return {**medium, "attachment_id": str(found.id), "name": found.filename, "size": len(found.data)}
-
-
-def safe_filename(name: str) -> str:
-    """Return a file's name as Discord keeps it: Latin letters, digits, dots, dashes, underscores."""
-    return re.sub(r"[^A-Za-z0-9._-]", "", name.replace(" ", "_")).strip(".") or "unknown"
-
-
-def picture_size(data: bytes) -> tuple[int | None, int | None]:
-    """Return a picture's width and height, or (None, None) for any other file."""
-    try:
-        with Image.open(BytesIO(data)) as picture:
-            return picture.size
-    except (UnidentifiedImageError, OSError, ValueError):
-        return None, None

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import BodyPartReader, hdrs, web
+from aiohttp import hdrs, web
 
 from bot.sandbox import rules
 from bot.sandbox.core import Core, is_good_token
 from bot.sandbox.exchange import Exchange
-from bot.sandbox.posting import Body, Upload
 from bot.sandbox.rates import OTHERS, Limit, refusal_headers
 from bot.sandbox.rejections import Json, Rejection
+from bot.sandbox.uploads import Body, read_multipart
 
 PREFIX = "/api/v10"
-FILE_FIELD = re.compile(r"files\[(\d+)\]")
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -166,26 +164,16 @@ class Rest:
         if request.content_type == "application/json":
             return Body(json=_parse(await request.text()), files={})
         if request.content_type == "multipart/form-data":
-            return await self._read_multipart(request)
+            return await read_multipart(
+                request,
+                _parse,
+                lambda name: self._core.log.violation(
+                    f"{request.method} {request.path}: unknown part {name}"
+                ),
+            )
         await request.read()
         message = 'Expected "Content-Type" header to be one of {application/json, multipart/form-data}.'
         raise Rejection(400, 50035, message)
-
-    async def _read_multipart(self, request: web.Request) -> Body:
-        payload: Any = {}
-        files: dict[int, Upload] = {}
-        async for part in await request.multipart():
-            if not isinstance(part, BodyPartReader):
-                continue
-            name, data = part.name or "", bytes(await part.read())
-            found = FILE_FIELD.fullmatch(name)
-            if name == "payload_json":
-                payload = _parse(data.decode())
-            elif found:
-                files[int(found[1])] = Upload(filename=part.filename or "unknown", data=data)
-            else:
-                self._core.log.violation(f"{request.method} {request.path}: unknown part {name}")
-        return Body(json=payload, files=files)
 
 
 def _parse(text: str) -> Any:

@@ -61,14 +61,16 @@ def check_query(query: Mapping[str, str], known: Mapping[str, str]) -> list[str]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one file and one request may weigh, in bytes.
+    """What files and requests may weigh, in bytes.
 
-    `stated` is what interactions tell of `file`; as on Discord it can be more than the truth.
+    `file` is the most for one that the bot uploads and `stated` what interactions tell of that; as on
+    Discord it can be more than the truth. `member` is the most for one that a member uploads.
     """
 
     file: int = MAX_FILE_BYTES
     request: int = MAX_REQUEST_BYTES
     stated: int = MAX_FILE_BYTES
+    member: int = MAX_FILE_BYTES
 
 
 def check_upload(sizes: Collection[int], limits: Limits) -> None:

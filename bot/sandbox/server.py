@@ -29,6 +29,8 @@ from bot.sandbox.state import Channel, Event
 TICK_SECONDS = 0.05
 MAX_READ_BYTES = 256 * 1024 * 1024
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+# What people upload may be a page of its own: it must not act as one of the sandbox's.
+HARMLESS = {"Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff"}
 PAGE = Path(__file__).parent / "page"
 
 
@@ -131,7 +133,8 @@ class Sandbox:
         app.router.add_route("*", "/api/{rest:.*}", rest.not_found)
         app.router.add_get("/gateway", self._gateway.handle)
         app.router.add_get("/gateway/", self._gateway.handle)
-        app.router.add_get("/attachments/{channel_id}/{attachment_id}/{filename}", self._attachment)
+        for folder in ("attachments", "ephemeral-attachments"):
+            app.router.add_get(f"/{folder}/{{place_id}}/{{attachment_id}}/{{filename}}", self._attachment)
         app.router.add_get("/avatars/{user_id}.svg", self._avatar)
         app.router.add_routes(self._people.routes())
         if PAGE.is_dir():
@@ -142,12 +145,13 @@ class Sandbox:
         return web.FileResponse(PAGE / "index.html")
 
     async def _attachment(self, request: web.Request) -> web.Response:
-        info = request.match_info
-        number = int(info["attachment_id"]) if info["attachment_id"].isdecimal() else 0
-        found = self._core.world.attachments.get(number)
-        if found is None or found.filename != info["filename"] or str(found.channel_id) != info["channel_id"]:
-            raise web.HTTPNotFound
-        return web.Response(body=found.data, content_type=found.content_type, headers=FOREVER)
+        world, number = self._core.world, request.match_info["attachment_id"]
+        found = world.attachments.get(int(number)) if number.isdecimal() else None
+        path, query = request.path, request.query
+        if found is None or found.path != path or not world.links.is_good(path, query, world.clock()):
+            return web.Response(status=404, text="This content is no longer available.")
+        headers = {**FOREVER, **HARMLESS}
+        return web.Response(body=found.data, content_type=found.content_type, headers=headers)
 
     async def _avatar(self, request: web.Request) -> web.Response:
         wanted = request.match_info["user_id"]
@@ -159,15 +163,17 @@ class Sandbox:
     def misbehave(self, **wanted: Any) -> None:
         """Let things go wrong.
 
-        Once each: `drop_gateway`, `reconnect` (opcode 7), `invalidate_session`, `expire_tokens`. To
-        come: `rest_429`, `rest_5xx` and `lose_answers` (so many requests whose path contains `on`),
-        with `retry_after` and `rest_429_global`; `slow_ms` until it is set to 0.
+        Once each: `drop_gateway`, `reconnect` (opcode 7), `invalidate_session`, `expire_tokens`,
+        `expire_attachments` (the addresses that files had so far). To come: `rest_429`, `rest_5xx` and
+        `lose_answers` (so many requests whose path contains `on`), with `retry_after` and
+        `rest_429_global`; `slow_ms` until it is set to 0.
         """
         at_once = {
             "drop_gateway": self._gateway.drop,
             "reconnect": self._gateway.ask_to_reconnect,
             "invalidate_session": self._gateway.invalidate,
             "expire_tokens": self._core.interactions.expire_tokens,
+            "expire_attachments": self._core.world.links.expire,
         }
         later = {name: value for name, value in wanted.items() if name not in at_once}
         self._core.faults.set(later)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.sandbox.links import Links
 from bot.sandbox.permissions import IN_DIRECT_MESSAGES, permissions_in
 from bot.sandbox.rejections import Json, unknown_channel, unknown_message
 
@@ -73,17 +74,28 @@ class Channel:
 
 @dataclass(frozen=True, kw_only=True)
 class Attachment:
-    """A file that was uploaded; width and height in pixels where it is a picture."""
+    """A file that was uploaded; width and height in pixels where it is a picture.
+
+    `place_id` is its channel's, or the command's where a member uploaded it with one; `title` is the
+    name it had where Discord keeps it under a plainer one.
+    """
 
     id: int
-    channel_id: int
+    place_id: int
     filename: str
     content_type: str
     data: bytes = field(repr=False)
     description: str | None = None
     width: int | None = None
     height: int | None = None
+    title: str | None = None
     ephemeral: bool = False
+
+    @property
+    def path(self) -> str:
+        """Where Discord's CDN keeps the file."""
+        folder = "ephemeral-attachments" if self.ephemeral else "attachments"
+        return f"/{folder}/{self.place_id}/{self.id}/{self.filename}"
 
 
 @dataclass(kw_only=True)
@@ -139,6 +151,7 @@ class World:
     messages: dict[int, Message] = field(default_factory=dict)
     attachments: dict[int, Attachment] = field(default_factory=dict)
     address: str = ""
+    links: Links = field(default_factory=Links)
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
     _last_id: int = 0
 
@@ -152,6 +165,16 @@ class World:
         milliseconds = max(int(self.clock() * 1000) - DISCORD_EPOCH_MS, 1)
         self._last_id = max(milliseconds << 22, self._last_id + 1)
         return self._last_id
+
+    def link(self, attachment: Attachment) -> str:
+        """Return a file's address, good from now for half a day at least."""
+        uploaded_at = ((attachment.id >> 22) + DISCORD_EPOCH_MS) / 1000
+        return self.address + self.links.sign(attachment.path, uploaded_at=uploaded_at, now=self.clock())
+
+    def link_of(self, attachment_id: str) -> str | None:
+        """Return the address of the file of this id, if there is one."""
+        found = self.attachments.get(int(attachment_id)) if attachment_id.isdecimal() else None
+        return None if found is None else self.link(found)
 
     def emit(self, event: Event) -> None:
         """Tell everybody who listens."""
@@ -198,7 +221,7 @@ class World:
         return self.members[user_id].user
 
     def attach(self, attachment: Attachment) -> Attachment:
-        """Keep a file under its id for as long as the sandbox runs, as its address promises."""
+        """Keep a file under its id for as long as the sandbox runs."""
         self.attachments[attachment.id] = attachment
         return attachment
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from typing import Any
 
 import pytest
@@ -192,7 +191,7 @@ async def test_the_client_knows_only_registered_commands_and_channels_that_are_t
 
 async def test_options_reach_the_bot_with_their_types(sandbox: Sandbox, mina: Member) -> None:
     who = (await mina.state())["me"]["id"]
-    start = {"filename": "a.png", "data": base64.b64encode(b"picture").decode()}
+    start = ("a.png", b"picture")
     async with Raw(sandbox) as bot:
         line = await bot.identify()
         await line.event("GUILD_CREATE")

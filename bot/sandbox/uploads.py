@@ -1,0 +1,83 @@
+"""Files on their way in: read from multipart requests, named and measured as Discord does it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+from aiohttp import BodyPartReader, hdrs, web
+from PIL import Image
+
+FILE_FIELD = re.compile(r"files\[(\d+)\]")
+MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
+UNKNOWN_TYPE = "application/octet-stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """One `files[n]` part of a request; `content_type` is what the sender says it is."""
+
+    filename: str
+    data: bytes = field(repr=False)
+    content_type: str = UNKNOWN_TYPE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body:
+    """A request's JSON with the files that came along, by their n."""
+
+    json: Any
+    files: Mapping[int, Upload]
+
+
+async def read_multipart(
+    request: web.Request, parse: Callable[[str], Any], on_unknown: Callable[[str], None] = lambda _name: None
+) -> Body:
+    """Return the `payload_json` part, parsed, with the `files[n]`; tell the name of every other part."""
+    payload: Any = {}
+    files: dict[int, Upload] = {}
+    async for part in await request.multipart():
+        if not isinstance(part, BodyPartReader):
+            continue
+        name, data = part.name or "", bytes(await part.read())
+        found = FILE_FIELD.fullmatch(name)
+        if name == "payload_json":
+            payload = parse(data.decode(errors="replace"))
+        elif found:
+            content_type = media_type(part.headers.get(hdrs.CONTENT_TYPE, ""))
+            filename = part.filename or "unknown"
+            files[int(found[1])] = Upload(filename=filename, data=data, content_type=content_type)
+        else:
+            on_unknown(name)
+    return Body(json=payload, files=files)
+
+
+def media_type(claim: str) -> str:
+    """Return the "type/subtype" of a Content-Type header, or that of unknown bytes where it has none."""
+    kind = claim.partition(";")[0].strip().lower()
+    return kind if MEDIA_TYPE.fullmatch(kind) else UNKNOWN_TYPE
+
+
+def safe_filename(name: str) -> str:
+    """Return a file's name as Discord keeps it: Latin letters, digits, dots, dashes, underscores."""
+    return re.sub(r"[^A-Za-z0-9._-]", "", name.replace(" ", "_")).strip(".") or "unknown"
+
+
+def picture_size(data: bytes) -> tuple[int | None, int | None]:
+    """Return a picture's width and height by its header alone, or (None, None) for any other file."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # nothing is decompressed here
+            with Image.open(BytesIO(data)) as picture:
+                return picture.size
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
+        return None, None
+
+
+def said_size(size: int) -> str:
+    """Return a number of bytes in words: "812 bytes", "10 MiB", "11.5 MiB"."""
+    return f"{size} bytes" if size < 1 << 20 else f"{size / (1 << 20):.4g} MiB"
