@@ -38,7 +38,8 @@ class EngineConfig:
     `seats.suitable_seats`). `cpu_devices` is how many devices the CPU is split into where there is no
     accelerator (0: one for each core); it is fixed for the process by the first use of JAX. `cache_dir`
     keeps compiled programs between starts (None: nothing is kept). `lanes` are the lanes to compile and
-    serve (None: every lane that the offers reach).
+    serve (None: every lane that the offers reach); without `start_pictures` they paint from noise only, which
+    spares the compilation of one program for each size.
     """
 
     models: tuple[ModelSpec, ...]
@@ -47,6 +48,7 @@ class EngineConfig:
     cpu_devices: int = 0
     cache_dir: Path | None = None
     lanes: tuple[Lane, ...] | None = None
+    start_pictures: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what can never work with a ValueError that says so."""

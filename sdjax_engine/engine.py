@@ -150,7 +150,13 @@ def _compile(models: Mapping[str, LoadedModel], config: EngineConfig, compiler: 
 
     def desk(lane: Lane) -> Desk:
         return Desk(
-            device=DeviceLane(lane, models[lane.model], seats_per_device=seats_per_device, compiler=compiler),
+            device=DeviceLane(
+                lane,
+                models[lane.model],
+                seats_per_device=seats_per_device,
+                compiler=compiler,
+                start_pictures=config.start_pictures,
+            ),
             seats=Seats(
                 devices=devices.device_count(compiler.mesh),
                 seats_per_device=seats_per_device,

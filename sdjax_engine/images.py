@@ -8,11 +8,12 @@ WebP and JPEG in EXIF's UserComment, as that web UI does, and in EXIF's MakerNot
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -23,13 +24,14 @@ import PIL.Image
 from PIL.ExifTags import IFD, Base
 from PIL.PngImagePlugin import PngInfo
 
-from sdjax_engine.request import EngineError, Request, Sampler
+from sdjax_engine.request import EngineError, Lora, Request, Sampler
 
 RECIPE_CHUNK = "sdjax"
 RECIPE_VERSION = 1
 PARAMETERS_CHUNK = "parameters"
 UNICODE = b"UNICODE\0"  # what EXIF puts before a UserComment of UTF-16
 OURS = b"sdjax\0"
+PICTURES = frozenset({"init_image", "mask_image"})  # what a request may start from
 
 SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
     {
@@ -61,6 +63,10 @@ def parameters_text(request: Request) -> str:
         "Size": f"{request.width}x{request.height}",
         "Model": request.model,
     }
+    if request.init_image is not None:
+        settings["Denoising strength"] = f"{request.strength:g}"
+    if request.loras:
+        settings["LoRA"] = ", ".join(f"{lora.name}:{lora.weight:g}" for lora in request.loras)
     lines = [request.prompt]
     if request.negative_prompt:
         lines.append(f"Negative prompt: {request.negative_prompt}")
@@ -73,9 +79,10 @@ def encode_png(
 ) -> bytes:
     """PNG of uint8 `pixels` (height, width, 3) with the recipe inside; equal input gives equal bytes.
 
-    `extra` (a job's id, say) goes into the JSON beside the recipe.
+    `extra` (a job's id, say) goes into the JSON beside the recipe. The pictures that the request starts from
+    are not repeated: the recipe names them by their sha256.
     """
-    recipe = {"version": RECIPE_VERSION, "request": dataclasses.asdict(request), "extra": dict(extra)}
+    recipe = {"version": RECIPE_VERSION, "request": _values(request), "extra": dict(extra)}
     chunks = PngInfo()
     # What UTF-8 cannot hold (half a surrogate pair from a broken terminal) survives in the JSON only.
     chunks.add_text(PARAMETERS_CHUNK, parameters_text(request).encode("utf-8", "replace").decode("utf-8"))
@@ -95,8 +102,11 @@ def encode_jpeg(png: PIL.Image.Image, *, quality: int) -> bytes:
     return _encode(png, format="JPEG", quality=quality, optimize=True)
 
 
-def read_recipe(file: str | Path | BinaryIO) -> Request:
-    """The request whose picture `file` holds; raises `NoRecipe`. The pixels are not decoded."""
+def read_recipe(file: str | Path | BinaryIO, *, pictures: Iterable[bytes] = ()) -> Request:
+    """The request whose picture `file` holds; raises `NoRecipe`. The pixels are not decoded.
+
+    Where the request starts from other pictures, `pictures` must hold those files.
+    """
     try:
         with PIL.Image.open(file, formats=["PNG", "WEBP", "JPEG"]) as picture:
             text = picture.info.get(RECIPE_CHUNK) or _recipe_in_exif(picture)
@@ -104,7 +114,7 @@ def read_recipe(file: str | Path | BinaryIO) -> Request:
         raise NoRecipe(f"The file cannot be read as a PNG, WebP or JPEG picture: {error}") from error
     if not isinstance(text, str):
         raise NoRecipe("The picture carries no recipe.")
-    return _parse_recipe(text)
+    return _parse_recipe(text, {_digest(picture): picture for picture in pictures})
 
 
 def grid_shape(count: int) -> tuple[int, int]:
@@ -164,22 +174,48 @@ def _quoted(value: str) -> str:
     return json.dumps(value, ensure_ascii=False) if set(value) & set(',:\n"') else value
 
 
-def _parse_recipe(text: str) -> Request:
+def _values(request: Request) -> dict[str, Any]:
+    """A request as JSON values; what it leaves at its default is left out, so that old readers read it."""
+    values = dataclasses.asdict(request)
+    for name in PICTURES:
+        picture = values.pop(name)
+        if picture is not None:
+            values[name] = _digest(picture)
+    if values.pop("strength") != 1.0:
+        values["strength"] = request.strength
+    if values.pop("loras"):
+        values["loras"] = [[lora.name, lora.weight] for lora in request.loras]
+    return values
+
+
+def _digest(picture: bytes) -> str:
+    return hashlib.sha256(picture).hexdigest()
+
+
+def _parse_recipe(text: str, pictures: Mapping[str, bytes]) -> Request:
     try:
         recipe = json.loads(text)
         if recipe["version"] != RECIPE_VERSION:
             raise NoRecipe(f"The picture's recipe is of version {recipe['version']}, which is unknown here.")
-        return _request(dict(recipe["request"]))
+        return _request(dict(recipe["request"]), pictures)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise NoRecipe(f"The picture's recipe is damaged: {error}") from error
 
 
-def _request(values: Mapping[str, Any]) -> Request:
+def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     """A request from JSON values, each of the very type that `encode_png` wrote."""
-    kinds: dict[str, type] = {"guidance_scale": float, "sampler": str}
+    kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
     kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width"), int)
-    kinds |= dict.fromkeys(("prompt", "negative_prompt", "model"), str)
+    kinds |= dict.fromkeys(("prompt", "negative_prompt", "model", *PICTURES), str)
     for name, value in values.items():
         if type(value) is not kinds[name] and not (kinds[name] is float and type(value) is int):
             raise TypeError(f"{name} is {value!r}")
+    for name in PICTURES & values.keys():
+        if values[name] not in pictures:
+            raise NoRecipe(f"The picture was painted from another one, of sha256 {values[name]}.")
+        values[name] = pictures[values[name]]
+    if "loras" in values:
+        values["loras"] = tuple(
+            Lora(name=str(name), weight=float(weight)) for name, weight in values["loras"]
+        )
     return Request(**{**values, "sampler": Sampler(values["sampler"])})

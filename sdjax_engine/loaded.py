@@ -1,20 +1,27 @@
-"""One model on the devices: its parameters, its text encoder's program, and requests made ready for it."""
+"""One model on the devices: its parameters, its text encoders' program, and requests made ready for it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from flax import nnx
 
 from sdjax_engine import devices
+from sdjax_engine.encodings import Encoder, Text, TextEncodings, encode_text, text_arrays
+from sdjax_engine.painting import Network
+from sdjax_engine.pictures import Fitted, fitted
 from sdjax_engine.planner import Planner
 from sdjax_engine.programs import Compiler, Program
-from sdjax_engine.request import Offer, Request, UnreadableCheckpoint
+from sdjax_engine.prompts import Tokens, apply_weights
+from sdjax_engine.request import Lane, Offer, PromptFacts, Request, UnreadableCheckpoint
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config
+from sdjax_engine.state import Conditioning, Encoding
 from sdjax_engine.weights import Checkpoint
 
 
@@ -22,19 +29,23 @@ from sdjax_engine.weights import Checkpoint
 class Prepared:
     """All that the devices must be told of a request.
 
-    `token_ids` is (2, length), the negative prompt's and the prompt's; `rows` is the sampler's table of
-    `evaluations` rows, filled up to (MAX_ROWS, ROW).
+    `texts` are the negative prompt and the prompt, `facts` what became of them; `rows` is the sampler's table
+    of `evaluations` rows, filled up to (MAX_ROWS, ROW); `time_ids` are the sizes that the network is told.
     """
 
     request: Request
-    token_ids: npt.NDArray[np.int32] = field(repr=False)
+    texts: tuple[Text, Text] = field(repr=False)
+    facts: tuple[PromptFacts, PromptFacts]
+    picture: Fitted | None
     rows: npt.NDArray[np.float32] = field(repr=False)
     evaluations: int
     init_noise_sigma: float
+    init_latent_scale: float
+    time_ids: tuple[float, ...]
 
 
 class LoadedModel:
-    """A checkpoint whose parameters lie on every device of the compiler's mesh, its text encoder compiled.
+    """A checkpoint whose parameters lie on every device of the compiler's mesh, its text encoders compiled.
 
     Raises UnreadableCheckpoint where the offer does not suit the checkpoint.
     """
@@ -48,47 +59,125 @@ class LoadedModel:
         self.latent_channels = checkpoint.latent_channels
         self.vae_scale_factor = checkpoint.vae_scale_factor
         self.scaling_factor = checkpoint.scaling_factor
-        self._text_encoder = checkpoint.text_encoder
-        self._tokenizer = checkpoint.tokenizer
-        self._planner = Planner(offer, pipeline_config(checkpoint.scheduler_config))
-        self._encode = self._compile_encode(compiler)
+        self._checkpoint = checkpoint
+        config = checkpoint.unet.config
+        self.further_channels = int(config["in_channels"]) - self.latent_channels
+        self._told_sizes = config.get("addition_embed_type") == "text_time"
+        self._told_guidance = config.get("time_cond_proj_dim") is not None
+        schedule = pipeline_config(checkpoint.scheduler_config)
+        self._planner = Planner(offer, schedule)
+        self.encodings = self._compile_encode(compiler)
+        self.no_encodings = self.encodings.gather([self.no_text] * devices.device_count(self.mesh))
+
+    @property
+    def no_text(self) -> Text:
+        """The text of a device to which nobody comes."""
+        shape = self._ids_shape
+        ids, weights = np.zeros(shape, np.int32), np.ones(shape[1:], np.float32)
+        return Text(ids=ids.tobytes(), weights=weights.tobytes(), chunks=0)
+
+    def halves(self, lane: Lane) -> int:
+        """How often a picture of this lane asks the network: twice where guidance needs an opposite.
+
+        A network that was taught what guidance does is told its scale instead.
+        """
+        return 2 if lane.guided and not self._told_guidance else 1
 
     def prepare(self, request: Request) -> Prepared:
         """Check, tokenize and plan; raises InvalidRequest. May be called from any thread."""
         self.offer.check(request)
-        texts = (request.negative_prompt, request.prompt)
         table = self._planner.table(request)
+        negative, negative_facts = self._read(request.negative_prompt, negative=True)
+        positive, facts = self._read(request.prompt)
+        if self.halves(request.lane) == 1:
+            negative = positive
         return Prepared(
             request=request,
-            token_ids=np.stack([self._tokenizer.encode(text) for text in texts]),
+            texts=(negative, positive),
+            facts=(negative_facts, facts),
+            picture=fitted(request),
             rows=table.padded(MAX_ROWS),
             evaluations=table.evaluations,
             init_noise_sigma=table.init_noise_sigma,
+            init_latent_scale=table.init_latent_scale,
+            time_ids=self.time_ids(request.height, request.width),
         )
 
-    def no_token_ids(self) -> npt.NDArray[np.int32]:
-        """Ids (devices, 2, length) to be filled in: one pair of prompts for each device."""
-        return np.zeros((devices.device_count(self.mesh), 2, self._tokenizer.length), np.int32)
+    def time_ids(self, height: int, width: int) -> tuple[float, ...]:
+        """What a network that is told sizes hears of a picture that was neither resized nor cropped."""
+        return (height, width, 0, 0, height, width) if self._told_sizes else ()
 
-    def encode(self, token_ids: npt.NDArray[np.int32]) -> jax.Array:
-        """The encodings (devices, 2, length, width) of one pair of prompts on each device."""
-        encodings: jax.Array = self._encode(self._text_encoder.state, devices.shard(token_ids, self.mesh))
-        return encodings
+    def network(self, parameters: Any) -> Network:
+        """The denoising network over its parameters, as `painting` asks it; for traced functions."""
+        unet = nnx.merge(self.unet.graphdef, parameters)
 
-    def _compile_encode(self, compiler: Compiler) -> Program:
-        graphdef = self._text_encoder.graphdef
+        def ask(
+            sample: jax.Array, timesteps: jax.Array, guidance_scale: jax.Array, told: Conditioning
+        ) -> jax.Array:
+            further: dict[str, jax.Array] = {}
+            if self.offer.prompt_chunks > 1:
+                further["context_lengths"] = told.lengths
+            if self._told_sizes:
+                further |= {"text_embeds": told.text_embeds, "time_ids": told.time_ids}
+            if self._told_guidance:
+                further["guidance"] = guidance_scale
+            predicted: jax.Array = unet(sample, timesteps, told.context, **further)
+            return predicted
 
-        def encode(parameters: Any, token_ids: jax.Array) -> jax.Array:
-            encodings: jax.Array = nnx.merge(graphdef, parameters)(token_ids[0])
-            return encodings[None]
+        return ask
 
-        return compiler.compile(
+    @property
+    def _ids_shape(self) -> tuple[int, ...]:
+        encoders = self._checkpoint.text_encoders
+        return (len(encoders), self.offer.prompt_chunks, encoders[0].tokenizer.length)
+
+    def _read(self, text: str, *, negative: bool = False) -> tuple[Text, PromptFacts]:
+        """Tokenize for every encoder; an empty negative prompt is silence where the checkpoint says so."""
+        read = [
+            encoder.tokenizer.tokens(text, max_chunks=self.offer.prompt_chunks)
+            for encoder in self._checkpoint.text_encoders
+        ]
+        silent = negative and not text.strip() and self._checkpoint.force_zeros_for_empty_prompt
+        first = read[0]
+        facts = PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
+        return _text(read, self._ids_shape, silent=silent), facts
+
+    def _compile_encode(self, compiler: Compiler) -> TextEncodings:
+        encoders = self._checkpoint.text_encoders
+        graphdefs = [encoder.component.graphdef for encoder in encoders]
+        parameters = [encoder.component.state for encoder in encoders]
+        penultimate = self._checkpoint.penultimate
+
+        def encode(parameters: Sequence[Any], *text: jax.Array) -> Encoding:
+            networks = [nnx.merge(*parts) for parts in zip(graphdefs, parameters, strict=True)]
+
+            def encoder(network: Any) -> Encoder:
+                return lambda ids: network(ids, penultimate=penultimate)
+
+            return encode_text([encoder(each) for each in networks], _weigh, *text, pooled=self._told_sizes)
+
+        program: Program = compiler.compile(
             f"{self.offer.model} encode",
             encode,
-            self._text_encoder.state,
-            devices.shard(self.no_token_ids(), self.mesh),
-            specs=(devices.REPLICATED, devices.BY_SEAT),
+            parameters,
+            *text_arrays([], self.mesh, self._ids_shape),
+            specs=(devices.REPLICATED, *[devices.BY_SEAT] * 4),
         )
+        return TextEncodings(self.mesh, lambda *text: program(parameters, *text), ids_shape=self._ids_shape)
+
+
+def _text(read: Sequence[Tokens], shape: tuple[int, ...], *, silent: bool) -> Text:
+    """The text of all its encoders' tokens, filled up to `shape` (encoders, chunks, length)."""
+    ids, weights = np.zeros(shape, np.int32), np.ones(shape[1:], np.float32)
+    chunks = len(read[0].ids)
+    for encoder, tokens in enumerate(read):
+        ids[encoder, :chunks] = tokens.ids
+    weights[:chunks] = read[0].weights
+    return Text(ids=ids.tobytes(), weights=weights.tobytes(), chunks=chunks, silent=silent)
+
+
+def _weigh(hidden: jax.Array, weights: jax.Array) -> jax.Array:
+    return apply_weights(hidden.astype(jnp.float32), weights).astype(hidden.dtype)
 
 
 def _check_sizes(offer: Offer, multiple: int) -> None:

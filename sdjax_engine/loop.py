@@ -246,7 +246,11 @@ class PaintingThread:
             return
         seconds = self._clock() - ticket.seated_at
         desk.learn(seconds)
-        ticket.give(Image(request=ticket.prepared.request, pixels=pixels, seconds=seconds))
+        negative, prompt = ticket.prepared.facts
+        request = ticket.prepared.request
+        ticket.give(
+            Image(request=request, pixels=pixels, seconds=seconds, prompt=prompt, negative_prompt=negative)
+        )
 
 
 def _failed(error: Exception) -> PaintingFailed:

@@ -1,4 +1,4 @@
-"""The arithmetic of one lane's pictures on one device: noise, denoising, decoding; pure JAX.
+"""The arithmetic of one lane's pictures on one device: admission, denoising, decoding; pure JAX.
 
 Every function sees one device's rows only and nothing of the others, so the program of a device is
 the same however many there are. Rows never meet either: a picture depends on its request only.
@@ -6,50 +6,24 @@ the same however many there are. Rows never meet either: a picture depends on it
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 
+from sdjax_engine.noise import fresh_noise, initial_noise
 from sdjax_engine.samplers import step
-
-
-class SeatState(NamedTuple):
-    """What the seats of a device hold; the first axis of every array is the seat.
-
-    `context` is (seats, halves, tokens, width): the encodings of the negative prompt and the prompt in
-    a guided lane, of the prompt alone otherwise. `rows` is the sampler's table, (seats, evaluations, ROW).
-    """
-
-    x: jax.Array  # (seats, h, w, c) float32
-    r: jax.Array  # (seats, h, w, c) float32
-    history: jax.Array  # (seats, HISTORY, h, w, c) float32
-    context: jax.Array
-    guidance_scale: jax.Array  # (seats,) float32
-    seed: jax.Array  # (seats,) uint32
-    rows: jax.Array  # float32
-
-
-class Newcomer(NamedTuple):
-    """At most one request for each device, as arrays whose first axis is the device.
-
-    `seat` is counted from the device's own first seat; -1 means that nobody comes to this device.
-    """
-
-    seat: jax.Array  # (1,) int32
-    guidance_scale: jax.Array  # (1,) float32
-    seed: jax.Array  # (1,) uint32
-    init_noise_sigma: jax.Array  # (1,) float32
-    rows: jax.Array  # (1, evaluations, ROW) float32
+from sdjax_engine.samplers.tables import Column
+from sdjax_engine.state import Conditioning, Encoding, Newcomer, SeatState, StartPicture
 
 
 class Network(Protocol):
-    """The denoising network: (n, h, w, c), (n,), (n, tokens, width) → (n, h, w, c)."""
+    """The denoising network over rows, one for each half of each seat."""
 
     def __call__(
-        self, sample: jax.Array, timesteps: jax.Array, encoder_hidden_states: jax.Array
+        self, sample: jax.Array, timesteps: jax.Array, guidance_scale: jax.Array, told: Conditioning
     ) -> jax.Array:
-        """Return the prediction for each row."""
+        """Return the prediction (rows, h, w, c) for `sample` (rows, h, w, input channels)."""
         ...
 
 
@@ -61,28 +35,26 @@ class Decoder(Protocol):
         ...
 
 
-def initial_noise(seed: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Standard noise (h, w, c): that of the removed Flax pipeline for one image and the key of this seed."""
-    return _normal(jax.random.PRNGKey(seed), shape)
-
-
-def fresh_noise(seed: jax.Array, evaluation: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Standard noise (h, w, c) for one evaluation of an image, which ancestral samplers add."""
-    return _normal(jax.random.fold_in(jax.random.PRNGKey(seed), evaluation), shape)
-
-
-def admit(state: SeatState, encodings: jax.Array, newcomer: Newcomer) -> SeatState:
-    """Write the newcomer into its seat, nothing of who sat there before being left.
-
-    `encodings` is (1, 2, tokens, width): the negative prompt's and the prompt's.
-    """
-    halves = state.context.shape[1]
-    x = initial_noise(newcomer.seed[0], state.x.shape[1:])[None] * newcomer.init_noise_sigma[0]
+def admit(
+    state: SeatState, negative: Encoding, positive: Encoding, start: StartPicture, newcomer: Newcomer
+) -> SeatState:
+    """Write the newcomer into its seat, nothing of who sat there before being left."""
+    guided = state.conditioning.context.shape[1] == 2
+    halves = (negative, positive) if guided else (positive,)
+    noise = initial_noise(newcomer.seed[0], state.x.shape[1:])[None]
+    x = newcomer.init_latent_scale[0] * start.latents + newcomer.init_noise_sigma[0] * noise
     fresh = SeatState(
         x=x,
         r=jnp.zeros_like(x),
         history=step.empty_history(x),
-        context=encodings[:, -halves:],
+        noise=noise,
+        start=start,
+        conditioning=Conditioning(
+            context=jnp.stack([half.hidden for half in halves], axis=1),
+            lengths=jnp.stack([half.length for half in halves], axis=1),
+            text_embeds=jnp.stack([half.pooled for half in halves], axis=1),
+            time_ids=newcomer.time_ids,
+        ),
         guidance_scale=newcomer.guidance_scale,
         seed=newcomer.seed,
         rows=newcomer.rows,
@@ -90,8 +62,10 @@ def admit(state: SeatState, encodings: jax.Array, newcomer: Newcomer) -> SeatSta
 
     def write(state: SeatState) -> SeatState:
         seat = newcomer.seat[0]
-        pairs = zip(state, fresh, strict=True)
-        return SeatState(*(jax.lax.dynamic_update_slice_in_dim(rows, one, seat, 0) for rows, one in pairs))
+        written: SeatState = jax.tree.map(
+            lambda rows, one: jax.lax.dynamic_update_slice_in_dim(rows, one, seat, 0), state, fresh
+        )
+        return written
 
     admitted: SeatState = jax.lax.cond(newcomer.seat[0] >= 0, write, lambda state: state, state)
     return admitted
@@ -127,25 +101,47 @@ def evaluate(network: Network, state: SeatState, evaluation: jax.Array, *, activ
     m = predict(network, state, row)
     z = jax.vmap(lambda seed, index: fresh_noise(seed, index, state.x.shape[1:]))(state.seed, evaluation)
     old = state.x, state.r, state.history
-    new = step.advance(*old, m, z, row)
-    kept = (jnp.where(active.reshape(-1, *[1] * (b.ndim - 1)), a, b) for a, b in zip(new, old, strict=True))
-    x, r, history = kept
+    x, r, history = step.advance(*old, m, z, row)
+    x = jnp.where(state.start.mask > 0, x, kept_part(state, row))
+    new = x, r, history
+    held = (jnp.where(active.reshape(-1, *[1] * (b.ndim - 1)), a, b) for a, b in zip(new, old, strict=True))
+    x, r, history = held
     return state._replace(x=x, r=r, history=history)
+
+
+def kept_part(state: SeatState, row: jax.Array) -> jax.Array:
+    """What a pixel that is not painted anew holds after this evaluation: the start picture, as noisy as x."""
+    weights = (row[:, column, None, None, None] for column in (Column.KEEP_LATENTS, Column.KEEP_NOISE))
+    of_latents, of_noise = weights
+    return of_latents * state.start.latents + of_noise * state.noise
 
 
 def predict(network: Network, state: SeatState, row: jax.Array) -> jax.Array:
     """The network's output for every seat, (seats, h, w, c) float32, guidance mixed in where there is any."""
-    seats, halves = state.context.shape[:2]
+    seats, halves = state.conditioning.lengths.shape
+    sample = jnp.concatenate([step.network_input(state.x, row), state.start.channels], axis=-1)
     m = network(
-        jnp.repeat(step.network_input(state.x, row), halves, axis=0),
+        jnp.repeat(sample, halves, axis=0),
         jnp.repeat(step.timestep(row), halves, axis=0),
-        state.context.reshape(seats * halves, *state.context.shape[2:]),
+        jnp.repeat(state.guidance_scale, halves, axis=0),
+        rows_of(state.conditioning),
     ).astype(jnp.float32)
     if halves == 1:
         return m
     m = m.reshape(seats, halves, *m.shape[1:])
     unconditional, conditional = m[:, 0], m[:, 1]
     return unconditional + state.guidance_scale[:, None, None, None] * (conditional - unconditional)
+
+
+def rows_of(told: Conditioning) -> Conditioning:
+    """The same with one row for each half of each seat, as the network sees them."""
+    seats, halves = told.lengths.shape
+    return Conditioning(
+        context=told.context.reshape(seats * halves, *told.context.shape[2:]),
+        lengths=told.lengths.reshape(seats * halves),
+        text_embeds=told.text_embeds.reshape(seats * halves, -1),
+        time_ids=jnp.repeat(told.time_ids, halves, axis=0),
+    )
 
 
 def decode(
@@ -177,10 +173,3 @@ def to_unit(picture: jax.Array) -> jax.Array:
 def to_uint8(picture: jax.Array) -> jax.Array:
     """From 0 to 1 to whole numbers from 0 to 255, rounded as the reference rounds."""
     return jnp.round(picture * 255).astype(jnp.uint8)
-
-
-def _normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Noise drawn channels first with a leading axis of one, as the reference draws it, then (h, w, c)."""
-    height, width, channels = shape
-    noise = jax.random.normal(key, (1, channels, height, width), jnp.float32)
-    return noise[0].transpose(1, 2, 0)

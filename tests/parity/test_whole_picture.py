@@ -22,7 +22,7 @@ from checkpoints import make_tiny_checkpoint
 from diffusers import StableDiffusionPipeline
 from flax import nnx
 
-from sdjax_engine import devices, painting
+from sdjax_engine import devices, noise, painting
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.programs import Compiler
@@ -108,7 +108,7 @@ def our_noise(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def draw(shape: tuple[int, ...], **_ignored: Any) -> torch.Tensor:
         _, channels, height, width = shape
-        z = painting.fresh_noise(jnp.uint32(seed[0]), jnp.int32(len(drawn)), (height, width, channels))
+        z = noise.fresh_noise(jnp.uint32(seed[0]), jnp.int32(len(drawn)), (height, width, channels))
         drawn.append(len(drawn))
         return as_latents(z)
 
@@ -142,7 +142,7 @@ def test_the_picture_is_the_references(
         guidance_scale=request.guidance_scale,
         height=request.height,
         width=request.width,
-        latents=as_latents(painting.initial_noise(jnp.uint32(request.seed), shape)),
+        latents=as_latents(noise.initial_noise(jnp.uint32(request.seed), shape)),
         output_type="np",
     ).images[0]
     difference = float(np.abs(ours[sampler, guided] - theirs).max())
@@ -160,5 +160,5 @@ def reference_scheduler(sampler: Sampler, config: Any) -> Any:
 def test_the_first_noise_is_the_removed_flax_pipelines() -> None:
     """One key for the image, drawn as (batch, channels, height, width)."""
     theirs = jax.random.normal(jax.random.PRNGKey(7), (1, 4, 8, 6), jnp.float32)
-    ours = painting.initial_noise(jnp.uint32(7), (8, 6, 4))
+    ours = noise.initial_noise(jnp.uint32(7), (8, 6, 4))
     np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs)[0].transpose(1, 2, 0))

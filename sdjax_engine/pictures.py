@@ -1,0 +1,57 @@
+"""Picture files to arrays of a lane's size; no JAX here.
+
+What comes here has been checked where it came in; whatever cannot be read all the same is refused.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image as Pictures
+from PIL import ImageOps
+
+from sdjax_engine.request import InvalidRequest, Request
+
+READABLE = ("PNG", "JPEG", "WEBP")
+HALF = 128
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """A start picture of the size to paint: uint8 (height, width, 3), and a mask, True: painted anew."""
+
+    pixels: npt.NDArray[np.uint8] = field(repr=False)
+    mask: npt.NDArray[np.bool_] = field(repr=False)
+
+
+def fitted(request: Request) -> Fitted | None:
+    """Return what `request` starts from, None where that is noise alone; raises InvalidRequest.
+
+    A picture of another shape is cut to the middle; its mask is cut and enlarged in the same way, so the
+    two must be of one shape.
+    """
+    if request.init_image is None:
+        return None
+    picture = _read(request.init_image, "init_image").convert("RGB")
+    size = (request.width, request.height)
+    mask = np.ones(size[::-1], np.bool_)
+    if request.mask_image is not None:
+        drawn = _read(request.mask_image, "mask_image").convert("L")
+        if drawn.size != picture.size:
+            drawn = drawn.resize(picture.size, Pictures.Resampling.NEAREST)
+        mask = np.asarray(ImageOps.fit(drawn, size, Pictures.Resampling.NEAREST)) >= HALF
+    if picture.size != size:
+        picture = ImageOps.fit(picture, size, Pictures.Resampling.LANCZOS)
+    return Fitted(pixels=np.asarray(picture, np.uint8), mask=mask)
+
+
+def _read(data: bytes, what: str) -> Pictures.Image:
+    try:
+        picture = Pictures.open(io.BytesIO(data), formats=READABLE)
+        picture.load()
+    except (OSError, SyntaxError, ValueError, Pictures.DecompressionBombError) as error:
+        raise InvalidRequest("picture", what=what) from error
+    return picture
