@@ -44,7 +44,10 @@ class Studio:
     async def uploaded(self, **files: Any) -> dict[str, Any]:
         """Upload `files` and return what the bot is told of the first."""
         await self.mina.use("retouch", **files)
-        data = (await self.line.event("INTERACTION_CREATE"))["data"]
+        asked = await self.line.event("INTERACTION_CREATE")
+        answer = {"type": 4, "data": {"content": "thanks"}}
+        await self.bot.call("POST", f"/interactions/{asked['id']}/{asked['token']}/callback", answer)
+        data = asked["data"]
         (first, *_) = (option["value"] for option in data["options"])
         told: dict[str, Any] = data["resolved"]["attachments"][first]
         assert told["id"] == first
