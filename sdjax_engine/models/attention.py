@@ -6,6 +6,7 @@ The keys and values of cross-attention depend on the prompt only: `Attention.pro
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -18,19 +19,44 @@ from sdjax_engine.models.layers import GroupNorm, LayerNorm, Shared, linear
 TRANSFORMER_NORM_EPS = 1e-6
 
 
+class Context(NamedTuple):
+    """What queries may attend to: states `(n, length, width)`.
+
+    With `lengths` (n,), at least 1, only so many of each row.
+    """
+
+    states: Array
+    lengths: Array | None = None
+
+    def without_rest(self) -> Context:
+        """Return it with zeros beyond the lengths, so that what stood there reaches nobody, NaN included."""
+        if self.lengths is None:
+            return self
+        positions = jnp.arange(self.states.shape[1], dtype=self.lengths.dtype)
+        inside = positions[None, :] < self.lengths[:, None]
+        return self._replace(states=jnp.where(inside[:, :, None], self.states, 0))
+
+
 class KeyValues(NamedTuple):
-    """What queries attend to: keys and values, each `(n, length, heads, width of a head)`."""
+    """What queries attend to: keys and values, each `(n, length, heads, width of a head)`.
+
+    With `lengths` (n,), at least 1, those beyond a row's have a weight of exactly zero.
+    """
 
     keys: Array
     values: Array
+    lengths: Array | None = None
 
 
 def attend(queries: Array, keys_values: KeyValues, *, causal: bool = False) -> Array:
     """Scaled dot-product attention with a float32 softmax: `(n, length, heads, width)`."""
+    keys, values, lengths = keys_values
     with jax.numpy_dtype_promotion(
         "standard"
     ):  # the library's own float32 scores do not trace under "strict"
-        return jax.nn.dot_product_attention(queries, *keys_values, is_causal=causal)
+        return jax.nn.dot_product_attention(
+            queries, keys, values, is_causal=causal, key_value_seq_lengths=lengths
+        )
 
 
 class Attention(nnx.Module):
@@ -46,9 +72,10 @@ class Attention(nnx.Module):
         self.to_v = linear(context_width, width, shared, bias=bias)
         self.to_out = nnx.List([linear(width, width, shared)])
 
-    def project(self, context: Array) -> KeyValues:
-        """Return the keys and values of `context` (n, length, context width)."""
-        return KeyValues(self.split(self.to_k(context)), self.split(self.to_v(context)))
+    def project(self, context: Context) -> KeyValues:
+        """Return the keys and values of `context`, whose states are (n, length, context width)."""
+        states, lengths = context
+        return KeyValues(self.split(self.to_k(states)), self.split(self.to_v(states)), lengths)
 
     def __call__(self, x: Array, keys_values: KeyValues) -> Array:
         """`x` is `(n, tokens, width)`."""
@@ -80,20 +107,31 @@ class FeedForward(nnx.Module):
         return self.net[2](self.net[0](x))
 
 
+@dataclass(frozen=True, kw_only=True)
+class AttentionStyle:
+    """What the transformers of one block have in common; `only_cross` has them attend to the prompt twice."""
+
+    heads: int
+    context_width: int
+    only_cross: bool = False
+
+
 class BasicTransformerBlock(nnx.Module):
     """Self-attention, cross-attention to the prompt and a feed-forward part, each around a residual."""
 
-    def __init__(self, width: int, shared: Shared, *, heads: int, context_width: int) -> None:
+    def __init__(self, width: int, shared: Shared, *, style: AttentionStyle) -> None:
+        first_context_width = style.context_width if style.only_cross else None
         self.norm1 = LayerNorm(width, shared)
-        self.attn1 = Attention(width, shared, heads=heads)
+        self.attn1 = Attention(width, shared, heads=style.heads, context_width=first_context_width)
         self.norm2 = LayerNorm(width, shared)
-        self.attn2 = Attention(width, shared, heads=heads, context_width=context_width)
+        self.attn2 = Attention(width, shared, heads=style.heads, context_width=style.context_width)
         self.norm3 = LayerNorm(width, shared)
         self.ff = FeedForward(width, shared)
+        self.only_cross = style.only_cross
 
-    def __call__(self, x: Array, context: Array) -> Array:
+    def __call__(self, x: Array, context: Context) -> Array:
         normed = self.norm1(x)
-        x = x + self.attn1(normed, self.attn1.project(normed))
+        x = x + self.attn1(normed, self.attn1.project(context if self.only_cross else Context(normed)))
         x = x + self.attn2(self.norm2(x), self.attn2.project(context))
         return x + self.ff(self.norm3(x))
 
@@ -105,18 +143,17 @@ class Transformer2DModel(nnx.Module):
     """
 
     def __init__(
-        self, width: int, shared: Shared, *, heads: int, context_width: int, layers: int, groups: int
+        self, width: int, shared: Shared, *, style: AttentionStyle, layers: int, groups: int
     ) -> None:
         self.norm = GroupNorm(width, groups, shared, eps=TRANSFORMER_NORM_EPS)
         self.proj_in = linear(width, width, shared)
         self.transformer_blocks = nnx.List(
-            BasicTransformerBlock(width, shared, heads=heads, context_width=context_width)
-            for _ in range(layers)
+            BasicTransformerBlock(width, shared, style=style) for _ in range(layers)
         )
         self.proj_out = linear(width, width, shared)
 
-    def __call__(self, x: Array, context: Array) -> Array:
-        """`x` is `(n, h, w, width)`, `context` `(n, length, context width)`."""
+    def __call__(self, x: Array, context: Context) -> Array:
+        """`x` is `(n, h, w, width)`, the context's states `(n, length, context width)`."""
         tokens = self.proj_in(self.norm(x).reshape(x.shape[0], -1, x.shape[-1]))
         for block in self.transformer_blocks:
             tokens = block(tokens, context)

@@ -1,8 +1,8 @@
-"""CLIP's text encoder, the reference's `CLIPTextModel`."""
+"""CLIP's text encoders, the reference's `CLIPTextModel` and `CLIPTextModelWithProjection`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from flax import nnx
@@ -10,10 +10,12 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from sdjax_engine.models.attention import KeyValues, attend
-from sdjax_engine.models.config import Config, check_divisible, settle
+from sdjax_engine.models.config import Config, check_divisible, refuse, settle
 from sdjax_engine.models.layers import Activation, LayerNorm, Shared, activation, linear
 
 NAME = "CLIPTextModel"
+PROJECTED_NAME = "CLIPTextModelWithProjection"
+UNKNOWN_END = 2
 DEFAULTS: Config = {
     "vocab_size": 49408,
     "hidden_size": 512,
@@ -23,43 +25,103 @@ DEFAULTS: Config = {
     "max_position_embeddings": 77,
     "hidden_act": "quick_gelu",
     "layer_norm_eps": 1e-5,
+    "eos_token_id": 49407,
+    "projection_dim": 512,
 }
-SUPPORTED = {
+SUPPORTED: dict[str, tuple[Any, ...]] = {
     "model_type": ("clip_text_model",),
-    "architectures": (NAME,),
     "use_attention_mask": (None, False),
 }
 
 
 def settle_text_config(config: Config) -> dict[str, Any]:
-    """Return the values the network is built from; other keys are the tokenizer's or the library's concern.
+    """Return the values a `CLIPTextModel` is built from, or raise UnreadableCheckpoint.
 
-    Raises UnreadableCheckpoint for values there is no support for.
+    Other keys are the tokenizer's or the library's concern.
     """
-    values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED, strict=False)
-    activation(values["hidden_act"], model=NAME)
+    return settle_as(NAME, config)
+
+
+def settle_projected_text_config(config: Config) -> dict[str, Any]:
+    """Return the values a `CLIPTextModelWithProjection` is built from, or raise UnreadableCheckpoint."""
+    return settle_as(PROJECTED_NAME, config)
+
+
+def settle_as(model: str, config: Config) -> dict[str, Any]:
+    supported = SUPPORTED | {"architectures": (model,)}
+    values = settle(config, model=model, defaults=DEFAULTS, supported=supported, strict=False)
+    refuse(model, [] if type(values["eos_token_id"]) is int else [f"eos_token_id={values['eos_token_id']!r}"])
+    activation(values["hidden_act"], model=model)
     check_divisible(
-        NAME, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
+        model, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
     )
     return values
 
 
-class CLIPTextModel(nnx.Module):
-    """Token ids to the encodings the UNet attends to."""
+class TextEncoding(NamedTuple):
+    """What the UNet is told of a prompt.
 
-    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
-        values = settle_text_config(config)
-        shared = Shared(dtype=dtype, rngs=rngs)
+    `hidden` is (n, length, width), what it attends to; `pooled` is one vector for each prompt, (n, width) or,
+    after a projection, (n, projection_dim).
+    """
+
+    hidden: Array
+    pooled: Array
+
+
+class CLIPTextTransformer(nnx.Module):
+    """Token ids to encodings, the body of both text encoders."""
+
+    def __init__(self, values: Config, shared: Shared) -> None:
         width = values["hidden_size"]
         self.embeddings = CLIPTextEmbeddings(
             width, shared, words=values["vocab_size"], positions=values["max_position_embeddings"]
         )
         self.encoder = CLIPEncoder(values, shared)
         self.final_layer_norm = LayerNorm(width, shared, eps=values["layer_norm_eps"])
+        self.end = values["eos_token_id"]
 
-    def __call__(self, input_ids: Array) -> Array:
-        """Return the normed last hidden state `(n, length, width)` of `input_ids` (n, length) int32."""
-        return self.final_layer_norm(self.encoder(self.embeddings(input_ids)))
+    def __call__(self, input_ids: Array, *, penultimate: bool = False) -> TextEncoding:
+        """Encode `input_ids` (n, length) int32.
+
+        `hidden` is the normed last state or, with `penultimate`, what the last layer is given, without the
+        norm; `pooled` is the normed last state at the prompt's end.
+        """
+        before, last = self.encoder(self.embeddings(input_ids))
+        normed = self.final_layer_norm(last)
+        pooled = normed[jnp.arange(len(input_ids)), end_positions(input_ids, self.end)]
+        return TextEncoding(hidden=before if penultimate else normed, pooled=pooled)
+
+
+class CLIPTextModel(CLIPTextTransformer):
+    """The text encoder of SD 1.x and 2.x, and the first of SDXL."""
+
+    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+        super().__init__(settle_text_config(config), Shared(dtype=dtype, rngs=rngs))
+
+
+class CLIPTextModelWithProjection(nnx.Module):
+    """The second text encoder of SDXL: its pooled encoding goes through a linear map."""
+
+    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+        values = settle_projected_text_config(config)
+        shared = Shared(dtype=dtype, rngs=rngs)
+        self.text_model = CLIPTextTransformer(values, shared)
+        self.text_projection = linear(values["hidden_size"], values["projection_dim"], shared, bias=False)
+
+    def __call__(self, input_ids: Array, *, penultimate: bool = False) -> TextEncoding:
+        """Encode `input_ids` (n, length) int32 as `CLIPTextTransformer` does; `pooled` is projected."""
+        hidden, pooled = self.text_model(input_ids, penultimate=penultimate)
+        return TextEncoding(hidden=hidden, pooled=self.text_projection(pooled))
+
+
+def end_positions(input_ids: Array, end: int) -> Array:
+    """Return where each prompt ends, (n,): at the first `end`.
+
+    Configurations written before the reference knew the end's id give 2, which no prompt ends with: there it
+    is the largest id.
+    """
+    return jnp.argmax(input_ids if end == UNKNOWN_END else (input_ids == end).astype(jnp.int32), axis=-1)
 
 
 class CLIPTextEmbeddings(nnx.Module):
@@ -80,10 +142,12 @@ class CLIPEncoder(nnx.Module):
     def __init__(self, values: Config, shared: Shared) -> None:
         self.layers = nnx.List(CLIPEncoderLayer(values, shared) for _ in range(values["num_hidden_layers"]))
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array) -> tuple[Array, Array]:
+        """Return what the last layer is given and what it returns."""
+        before = x
         for layer in self.layers:
-            x = layer(x)
-        return x
+            before, x = x, layer(x)
+        return before, x
 
 
 class CLIPEncoderLayer(nnx.Module):

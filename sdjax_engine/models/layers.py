@@ -20,6 +20,8 @@ from jax.typing import DTypeLike
 from sdjax_engine.request import UnreadableCheckpoint
 
 Activation = Callable[[Array], Array]
+Adapter = Callable[[Array], Array]
+Padding = int | tuple[tuple[int, int], tuple[int, int]]
 
 ACTIVATIONS: dict[str, Activation] = {
     "silu": jax.nn.silu,
@@ -51,14 +53,54 @@ def activation(name: str, *, model: str) -> Activation:
     return ACTIVATIONS[name.lower()]
 
 
-def linear(width_in: int, width_out: int, shared: Shared, *, bias: bool = True) -> nnx.Linear:
+class Linear(nnx.Linear):
+    """A linear map of the last axis; where there is an `adapter`, what it makes of the input is added.
+
+    The adapter is no part of the parameters: it is set on a module that is already put together.
+    """
+
+    adapter: Adapter | None = None
+
+    def __call__(self, x: Array) -> Array:
+        y = super().__call__(x)
+        return y if self.adapter is None else y + self.adapter(x)
+
+
+class Conv(nnx.Conv):
+    """A convolution of `(n, h, w, width_in)`, with an `adapter` as a linear map has one."""
+
+    adapter: Adapter | None = None
+
+    def __call__(self, x: Array) -> Array:
+        y = super().__call__(x)
+        return y if self.adapter is None else y + self.adapter(x)
+
+
+def linear(width_in: int, width_out: int, shared: Shared, *, bias: bool = True) -> Linear:
     """A linear map of the last axis; also what a 1×1 convolution is on channels-last arrays."""
-    return nnx.Linear(width_in, width_out, use_bias=bias, **shared.library)
+    return Linear(width_in, width_out, use_bias=bias, **shared.library)
 
 
-def conv(width_in: int, width_out: int, shared: Shared, *, kernel: int = 3) -> nnx.Conv:
-    """A convolution that keeps height and width."""
-    return nnx.Conv(width_in, width_out, (kernel, kernel), padding=(kernel - 1) // 2, **shared.library)
+def conv(
+    width_in: int,
+    width_out: int,
+    shared: Shared,
+    *,
+    kernel: int = 3,
+    stride: int = 1,
+    padding: Padding | None = None,
+    bias: bool = True,
+) -> Conv:
+    """A convolution; unless `stride` or `padding` say otherwise, one that keeps height and width."""
+    return Conv(
+        width_in,
+        width_out,
+        (kernel, kernel),
+        strides=stride,
+        padding=(kernel - 1) // 2 if padding is None else padding,
+        use_bias=bias,
+        **shared.library,
+    )
 
 
 class LayerNorm(nnx.Module):
@@ -118,14 +160,7 @@ class Downsample2D(nnx.Module):
     """Halves height and width by a strided convolution; without `padding`, one pixel right and below."""
 
     def __init__(self, width: int, shared: Shared, *, padding: int) -> None:
-        self.conv = nnx.Conv(
-            width,
-            width,
-            (3, 3),
-            strides=2,
-            padding=padding if padding else ((0, 1), (0, 1)),
-            **shared.library,
-        )
+        self.conv = conv(width, width, shared, stride=2, padding=padding or ((0, 1), (0, 1)))
 
     def __call__(self, x: Array) -> Array:
         return self.conv(x)
@@ -146,14 +181,28 @@ class Upsample2D(nnx.Module):
 
 
 class TimestepEmbedding(nnx.Module):
-    """Two linear maps with an activation between them."""
+    """Two linear maps with an activation between them; a third takes in the guidance where there is any."""
 
-    def __init__(self, width_in: int, width: int, act: Activation, shared: Shared) -> None:
+    def __init__(
+        self,
+        width_in: int,
+        width: int,
+        act: Activation,
+        shared: Shared,
+        *,
+        guidance_width: int | None = None,
+    ) -> None:
         self.linear_1 = linear(width_in, width, shared)
         self.linear_2 = linear(width, width, shared)
+        self.cond_proj = (
+            None if guidance_width is None else linear(guidance_width, width_in, shared, bias=False)
+        )
         self.act = act
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array, guidance: Array | None = None) -> Array:
+        """`x` is `(n, width_in)`, `guidance` `(n, guidance_width)`."""
+        if self.cond_proj is not None and guidance is not None:
+            x = x + self.cond_proj(guidance)
         return self.linear_2(self.act(self.linear_1(x)))
 
 
@@ -165,3 +214,12 @@ def timestep_sinusoids(timesteps: Array, width: int, *, flip_sin_to_cos: bool, f
     parts = (jnp.cos(angles), jnp.sin(angles)) if flip_sin_to_cos else (jnp.sin(angles), jnp.cos(angles))
     joined = jnp.concatenate(parts, axis=-1)
     return jnp.pad(joined, ((0, 0), (0, width % 2)))
+
+
+def guidance_sinusoids(guidance: Array, width: int) -> Array:
+    """Return `(n, width)` float32 sinusoids of guidance scales `(n,)`.
+
+    The networks were trained on the scale less one (Luo et al. 2023, "Latent Consistency Models").
+    """
+    thousandths = 1000.0 * (guidance.astype(jnp.float32) - 1.0)
+    return timestep_sinusoids(thousandths, width, flip_sin_to_cos=False, freq_shift=1)

@@ -2,90 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
-from sdjax_engine.models.config import Config, check_divisible, check_lengths, per_block, refuse, settle
-from sdjax_engine.models.layers import GroupNorm, TimestepEmbedding, activation, conv, timestep_sinusoids
+from sdjax_engine.models.attention import Context
+from sdjax_engine.models.config import Config
+from sdjax_engine.models.layers import (
+    GroupNorm,
+    Shared,
+    TimestepEmbedding,
+    activation,
+    conv,
+    guidance_sinusoids,
+    timestep_sinusoids,
+)
 from sdjax_engine.models.unet_blocks import (
-    AttentionStyle,
+    BlockAttention,
     DownBlock2D,
     ResnetStyle,
+    UNetMidBlock2D,
     UNetMidBlock2DCrossAttn,
     UpBlock2D,
 )
+from sdjax_engine.models.unet_config import NAME, down_layers, mid_layers, settle_unet_config, up_layers
 
-NAME = "UNet2DConditionModel"
-DEFAULTS: Config = {
-    "act_fn": "silu",
-    "attention_head_dim": 8,
-    "block_out_channels": (320, 640, 1280, 1280),
-    "center_input_sample": False,
-    "conv_in_kernel": 3,
-    "conv_out_kernel": 3,
-    "cross_attention_dim": 1280,
-    "down_block_types": (*("CrossAttnDownBlock2D",) * 3, "DownBlock2D"),
-    "downsample_padding": 1,
-    "flip_sin_to_cos": True,
-    "freq_shift": 0,
-    "in_channels": 4,
-    "layers_per_block": 2,
-    "norm_eps": 1e-5,
-    "norm_num_groups": 32,
-    "num_attention_heads": None,
-    "out_channels": 4,
-    "sample_size": None,
-    "time_embedding_dim": None,
-    "transformer_layers_per_block": 1,
-    "up_block_types": ("UpBlock2D", *("CrossAttnUpBlock2D",) * 3),
-}
-SUPPORTED: dict[str, tuple[Any, ...]] = {
-    "attention_type": ("default",),
-    "conv_in_kernel": (1, 3, 5, 7),
-    "conv_out_kernel": (1, 3, 5, 7),
-    "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
-    "downsample_padding": (0, 1),
-    "mid_block_scale_factor": (1,),
-    "mid_block_type": ("UNetMidBlock2DCrossAttn",),
-    "resnet_out_scale_factor": (None, 1),
-    "resnet_time_scale_shift": ("default",),
-    "time_embedding_type": ("positional",),
-    "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D"),
-}
-UNUSED = frozenset(
-    {
-        "addition_embed_type_num_heads",  # only read with an addition_embed_type, which is refused
-        "dropout",  # a matter of training
-        "upcast_attention",  # scores and softmax are float32 anyway
-        "use_linear_projection",  # the same map on channels-last arrays
-    }
-)
-
-
-def settle_unet_config(config: Config) -> dict[str, Any]:
-    """Return the values the network is built from, with one value for each block where blocks may differ.
-
-    Where `num_attention_heads` is not given, `attention_head_dim` is the number of heads, by an old
-    mistake of naming in the reference. Raises UnreadableCheckpoint for what is not supported.
-    """
-    values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED, unused=UNUSED)
-    count = len(values["block_out_channels"])
-    values["num_attention_heads"] = values["num_attention_heads"] or values["attention_head_dim"]
-    lists = ("num_attention_heads", "cross_attention_dim", "layers_per_block", "transformer_layers_per_block")
-    check_lengths(
-        NAME,
-        count=count,
-        lists={key: values[key] for key in (*lists, "down_block_types", "up_block_types")},
-    )
-    values |= {key: per_block(values[key], count) for key in lists}
-    refuse(NAME, [f"{key}={values[key]!r}" for key in lists if {type(each) for each in values[key]} != {int}])
-    check_divisible(
-        NAME, widths=values["block_out_channels"], parts=values["num_attention_heads"], what="heads"
-    )
-    return values
+__all__ = ["NAME", "UNet2DConditionModel", "settle_unet_config"]
 
 
 class UNet2DConditionModel(nnx.Module):
@@ -105,78 +48,145 @@ class UNet2DConditionModel(nnx.Module):
             time_width=time_width,
         )
         self.conv_in = conv(values["in_channels"], widths[0], style, kernel=values["conv_in_kernel"])
-        self.time_embedding = TimestepEmbedding(widths[0], time_width, act, style)
+        self.time_embedding = TimestepEmbedding(
+            widths[0], time_width, act, style, guidance_width=values["time_cond_proj_dim"]
+        )
+        self.add_embedding = addition_embedding(values, time_width, style)
         self.down_blocks = nnx.List(down_blocks(values, style))
-        self.mid_block = UNetMidBlock2DCrossAttn(widths[-1], style, attention=attention_of(values, -1))
+        self.mid_block = mid_block(values, style)
         self.up_blocks = nnx.List(up_blocks(values, style))
         self.conv_norm_out = GroupNorm(widths[0], style.groups, style, eps=style.eps)
         self.conv_out = conv(widths[0], values["out_channels"], style, kernel=values["conv_out_kernel"])
         self.act = act
         self.dtype = dtype
-        self.sinusoids = (widths[0], values["flip_sin_to_cos"], values["freq_shift"])
+        self.time_sinusoids = widths[0]
+        self.guidance_sinusoids = values["time_cond_proj_dim"]
+        self.id_sinusoids = values["addition_time_embed_dim"]
+        self.flip_sin_to_cos = values["flip_sin_to_cos"]
+        self.freq_shift = values["freq_shift"]
         self.center_input_sample = values["center_input_sample"]
 
-    def __call__(self, sample: Array, timesteps: Array, encoder_hidden_states: Array) -> Array:
+    def __call__(
+        self,
+        sample: Array,
+        timesteps: Array,
+        context: Array,
+        *,
+        context_lengths: Array | None = None,
+        text_embeds: Array | None = None,
+        time_ids: Array | None = None,
+        guidance: Array | None = None,
+    ) -> Array:
         """Return the prediction `(n, h, w, out_channels)` in the network's dtype.
 
-        `sample` is `(n, h, w, in_channels)`, `timesteps` `(n,)` and may be fractional, and
-        `encoder_hidden_states` `(n, length, cross_attention_dim)`. Rows never meet: each result depends on
-        its own row only.
+        `sample` is `(n, h, w, in_channels)`, `timesteps` `(n,)` and may be fractional, and `context`
+        `(n, length, cross_attention_dim)`, the prompt's encoding. With `context_lengths` (n,) int32, at
+        least 1, what stands beyond them has no influence, whatever it is. Networks with an
+        `addition_embed_type` also need the pooled encoding `text_embeds` (n, pooled width) and the sizes
+        `time_ids` (n, count); those with a `time_cond_proj_dim` take the scale of the `guidance` (n,) they
+        were distilled with. Rows never meet: each result depends on its own row only. Raises ValueError
+        where something is given that the network does not take, or not given that it needs.
         """
-        context = encoder_hidden_states.astype(self.dtype)
-        time = self.embed_time(timesteps)
+        attended = Context(context.astype(self.dtype), context_lengths).without_rest()
+        time = self.act(self.add_to_time(self.embed_time(timesteps, guidance), text_embeds, time_ids))
         x = sample.astype(self.dtype)
         x = self.conv_in(2 * x - 1 if self.center_input_sample else x)
         skips = [x]
         for down in self.down_blocks:
-            x, more = down(x, time, context)
+            x, more = down(x, time, attended)
             skips += more
-        x = self.mid_block(x, time, context)
+        if self.mid_block is not None:
+            x = self.mid_block(x, time, attended)
         for up in self.up_blocks:
             used = [skips.pop() for _ in up.resnets]
-            x = up(x, used, time, context, skips[-1].shape[1:3] if skips else None)
+            x = up(x, used, time, attended, skips[-1].shape[1:3] if skips else None)
         return self.conv_out(self.act(self.conv_norm_out(x)))
 
-    def embed_time(self, timesteps: Array) -> Array:
-        """Return what the residual blocks add, `(n, time_width)`, their activation already applied."""
-        width, flip_sin_to_cos, freq_shift = self.sinusoids
+    def embed_time(self, timesteps: Array, guidance: Array | None) -> Array:
+        """Return the embedding `(n, time_width)` of the timesteps and of the guidance, where there is any."""
+        sinusoids = self.sinusoids(timesteps, self.time_sinusoids)
+        if guidance is None:
+            return self.time_embedding(sinusoids)
+        if self.guidance_sinusoids is None:
+            raise ValueError("This network has no time_cond_proj_dim, so it takes no guidance.")
+        embedded = guidance_sinusoids(guidance, self.guidance_sinusoids)
+        return self.time_embedding(sinusoids, embedded.astype(self.dtype))
+
+    def add_to_time(self, time: Array, text_embeds: Array | None, time_ids: Array | None) -> Array:
+        """Return `time` and, where there is an `addition_embed_type`, the embedding of what else it needs."""
+        given = [each is not None for each in (text_embeds, time_ids, self.add_embedding)]
+        if any(given) and not all(given):
+            raise ValueError("text_embeds and time_ids are what a network with an addition_embed_type needs.")
+        if self.add_embedding is None or text_embeds is None or time_ids is None:
+            return time
+        sizes = self.sinusoids(time_ids.reshape(-1), self.id_sinusoids).reshape(len(time_ids), -1)
+        return time + self.add_embedding(jnp.concatenate([text_embeds.astype(self.dtype), sizes], axis=-1))
+
+    def sinusoids(self, values: Array, width: int) -> Array:
+        """Return `(n, width)` in the network's dtype of `values` (n,)."""
         sinusoids = timestep_sinusoids(
-            timesteps, width, flip_sin_to_cos=flip_sin_to_cos, freq_shift=freq_shift
+            values, width, flip_sin_to_cos=self.flip_sin_to_cos, freq_shift=self.freq_shift
         )
-        return self.act(self.time_embedding(sinusoids.astype(self.dtype)))
+        return sinusoids.astype(self.dtype)
 
 
-def attention_of(values: Config, block: int) -> AttentionStyle:
-    return AttentionStyle(
+def addition_embedding(values: Config, time_width: int, shared: Shared) -> TimestepEmbedding | None:
+    """The embedding of what SDXL is told besides the prompt; its activation is always the same."""
+    if values["addition_embed_type"] is None:
+        return None
+    width_in = values["projection_class_embeddings_input_dim"]
+    return TimestepEmbedding(width_in, time_width, activation("silu", model=NAME), shared)
+
+
+def attention_of(
+    values: Config, block: int, layers: tuple[int, ...], *, only_cross: bool = False
+) -> BlockAttention | None:
+    """What the transformers of this block have in common; None where there are none."""
+    if not layers:
+        return None
+    return BlockAttention(
         heads=values["num_attention_heads"][block],
         context_width=values["cross_attention_dim"][block],
-        layers=values["transformer_layers_per_block"][block],
+        layers=layers,
+        only_cross=only_cross,
     )
 
 
 def down_blocks(values: Config, style: ResnetStyle) -> list[DownBlock2D]:
     """The blocks from the full picture down to the smallest."""
     widths = values["block_out_channels"]
-    last = len(widths) - 1
     return [
         DownBlock2D(
             widths[max(block - 1, 0)],
-            widths[block],
+            width,
             style,
             layers=values["layers_per_block"][block],
-            attention=attention_of(values, block) if kind.startswith("CrossAttn") else None,
-            downsample=block < last,
+            attention=attention_of(
+                values, block, down_layers(values, block), only_cross=values["only_cross_attention"][block]
+            ),
+            downsample=block < len(widths) - 1,
             padding=values["downsample_padding"],
         )
-        for block, kind in enumerate(values["down_block_types"])
+        for block, width in enumerate(widths)
     ]
 
 
+def mid_block(values: Config, style: ResnetStyle) -> UNetMidBlock2DCrossAttn | UNetMidBlock2D | None:
+    """The block of the smallest picture; the reference never has it attend to the prompt only."""
+    if values["mid_block_type"] is None:
+        return None
+    width = values["block_out_channels"][-1]
+    attention = attention_of(values, -1, mid_layers(values))
+    if attention is None:
+        return UNetMidBlock2D(width, style)
+    return UNetMidBlock2DCrossAttn(width, style, attention=attention)
+
+
 def up_blocks(values: Config, style: ResnetStyle) -> list[UpBlock2D]:
-    """The blocks from the smallest picture up; `up_block_types` is in that order, every other list is not."""
+    """The blocks from the smallest picture up, each the mirror of a block down."""
     widths = values["block_out_channels"]
     built = []
-    for block, kind in zip(reversed(range(len(widths))), values["up_block_types"], strict=True):
+    for block in reversed(range(len(widths))):
         width, below = widths[block], widths[min(block + 1, len(widths) - 1)]
         layers = values["layers_per_block"][block] + 1
         skips = (*(width,) * (layers - 1), widths[max(block - 1, 0)])
@@ -186,7 +196,9 @@ def up_blocks(values: Config, style: ResnetStyle) -> list[UpBlock2D]:
                 tuple(a + b for a, b in zip(hidden, skips, strict=True)),
                 width,
                 style,
-                attention=attention_of(values, block) if kind.startswith("CrossAttn") else None,
+                attention=attention_of(
+                    values, block, up_layers(values, block), only_cross=values["only_cross_attention"][block]
+                ),
                 upsample=block > 0,
             )
         )

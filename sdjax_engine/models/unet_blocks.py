@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 
-from sdjax_engine.models.attention import Transformer2DModel
+from sdjax_engine.models.attention import AttentionStyle, Context, Transformer2DModel
 from sdjax_engine.models.layers import (
     Activation,
     Downsample2D,
@@ -30,15 +30,6 @@ class ResnetStyle(Shared):
     time_width: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttentionStyle:
-    """The transformers of one block; `layers` is the number of transformer blocks in each."""
-
-    heads: int
-    context_width: int
-    layers: int
-
-
 class ResnetBlock2D(nnx.Module):
     """Two convolutions around a residual, the time added between them."""
 
@@ -54,24 +45,24 @@ class ResnetBlock2D(nnx.Module):
     def __call__(self, x: Array, time: Array | None = None) -> Array:
         """`x` is `(n, h, w, width_in)`, `time` `(n, time_width)` after its activation."""
         h = self.conv1(self.act(self.norm1(x)))
-        if self.time_emb_proj is not None:
+        if self.time_emb_proj is not None and time is not None:
             h = h + self.time_emb_proj(time)[:, None, None, :]
         h = self.conv2(self.act(self.norm2(h)))
         return h + (x if self.conv_shortcut is None else self.conv_shortcut(x))
 
 
-def transformers(count: int, width: int, style: ResnetStyle, attention: AttentionStyle) -> nnx.List:
-    """Return `count` transformers of this width."""
+@dataclass(frozen=True, kw_only=True)
+class BlockAttention(AttentionStyle):
+    """The transformers of one block; `layers` are the transformer blocks of each."""
+
+    layers: tuple[int, ...]
+
+
+def transformers(width: int, style: ResnetStyle, attention: BlockAttention) -> nnx.List:
+    """Return the transformers of a block of this width."""
     return nnx.List(
-        Transformer2DModel(
-            width,
-            style,
-            heads=attention.heads,
-            context_width=attention.context_width,
-            layers=attention.layers,
-            groups=style.groups,
-        )
-        for _ in range(count)
+        Transformer2DModel(width, style, style=attention, layers=layers, groups=style.groups)
+        for layers in attention.layers
     )
 
 
@@ -85,17 +76,17 @@ class DownBlock2D(nnx.Module):
         style: ResnetStyle,
         *,
         layers: int,
-        attention: AttentionStyle | None = None,
+        attention: BlockAttention | None = None,
         downsample: bool,
         padding: int,
     ) -> None:
         widths = (width_in, *(width,) * (layers - 1))
         self.resnets = nnx.List(ResnetBlock2D(each, width, style) for each in widths)
-        self.attentions = transformers(layers, width, style, attention) if attention else None
+        self.attentions = transformers(width, style, attention) if attention else None
         self.downsamplers = nnx.List([Downsample2D(width, style, padding=padding)]) if downsample else None
 
     def __call__(
-        self, x: Array, time: Array | None = None, context: Array | None = None
+        self, x: Array, time: Array | None = None, context: Context | None = None
     ) -> tuple[Array, list[Array]]:
         """Return the result and every picture on the way, for the skip connections."""
         skips = []
@@ -113,13 +104,23 @@ class DownBlock2D(nnx.Module):
 class UNetMidBlock2DCrossAttn(nnx.Module):
     """A residual block, a transformer and another residual block."""
 
-    def __init__(self, width: int, style: ResnetStyle, *, attention: AttentionStyle) -> None:
+    def __init__(self, width: int, style: ResnetStyle, *, attention: BlockAttention) -> None:
         self.resnets = nnx.List(ResnetBlock2D(width, width, style) for _ in range(2))
-        self.attentions = transformers(1, width, style, attention)
+        self.attentions = transformers(width, style, attention)
 
-    def __call__(self, x: Array, time: Array, context: Array) -> Array:
+    def __call__(self, x: Array, time: Array, context: Context) -> Array:
         x = self.attentions[0](self.resnets[0](x, time), context)
         return self.resnets[1](x, time)
+
+
+class UNetMidBlock2D(nnx.Module):
+    """A residual block alone, as distilled networks have it."""
+
+    def __init__(self, width: int, style: ResnetStyle) -> None:
+        self.resnets = nnx.List([ResnetBlock2D(width, width, style)])
+
+    def __call__(self, x: Array, time: Array, context: Context) -> Array:  # noqa: ARG002 - as its sibling's
+        return self.resnets[0](x, time)
 
 
 class UpBlock2D(nnx.Module):
@@ -131,15 +132,15 @@ class UpBlock2D(nnx.Module):
         width: int,
         style: ResnetStyle,
         *,
-        attention: AttentionStyle | None,
+        attention: BlockAttention | None,
         upsample: bool,
     ) -> None:
         self.resnets = nnx.List(ResnetBlock2D(each, width, style) for each in widths_in)
-        self.attentions = transformers(len(widths_in), width, style, attention) if attention else None
+        self.attentions = transformers(width, style, attention) if attention else None
         self.upsamplers = nnx.List([Upsample2D(width, style)]) if upsample else None
 
     def __call__(
-        self, x: Array, skips: list[Array], time: Array, context: Array, size: tuple[int, int] | None
+        self, x: Array, skips: list[Array], time: Array, context: Context, size: tuple[int, int] | None
     ) -> Array:
         """`skips` in the order they are used; `size` (height, width) of the result where it is enlarged."""
         for index, (resnet, skip) in enumerate(zip(self.resnets, skips, strict=True)):

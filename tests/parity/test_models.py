@@ -185,7 +185,7 @@ def text_difference(folder: Path, *, dtype: str) -> float:
     checkpoint = load_checkpoint(str(folder), dtype=dtype)
     ids = np.stack([checkpoint.tokenizer.encode(text) for text in ("", "a red circle", "그림 🎨 صورة")])
     reference = CLIPTextModel.from_pretrained(folder / "text_encoder")
-    ours = run(checkpoint.text_encoder, lambda model, x: model(x), ids)
+    ours = run(checkpoint.text_encoder, lambda model, x: model(x).hidden, ids)
     return relative_difference(ours, reference(torch.from_numpy(ids).long()).last_hidden_state)
 
 

@@ -43,6 +43,8 @@ def network_of(checkpoint: Checkpoint, name: str) -> Network:
 
     def call_of(state: nnx.State) -> Network:
         module = nnx.merge(component.graphdef, state)
+        if name == "text_encoder":
+            return lambda ids: module(ids).hidden
         return module.decode if name == "vae" else module
 
     compiled = jax.jit(lambda given, *values: call_of(given)(*values))

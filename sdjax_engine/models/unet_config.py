@@ -1,0 +1,158 @@
+"""Reading the UNet's config.json: one value for each block, and a refusal of what there is no code for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sdjax_engine.models.config import Config, check_divisible, check_lengths, per_block, refuse, settle
+
+NAME = "UNet2DConditionModel"
+DEFAULTS: Config = {
+    "act_fn": "silu",
+    "addition_embed_type": None,
+    "addition_time_embed_dim": None,
+    "attention_head_dim": 8,
+    "block_out_channels": (320, 640, 1280, 1280),
+    "center_input_sample": False,
+    "conv_in_kernel": 3,
+    "conv_out_kernel": 3,
+    "cross_attention_dim": 1280,
+    "down_block_types": (*("CrossAttnDownBlock2D",) * 3, "DownBlock2D"),
+    "downsample_padding": 1,
+    "flip_sin_to_cos": True,
+    "freq_shift": 0,
+    "in_channels": 4,
+    "layers_per_block": 2,
+    "mid_block_type": "UNetMidBlock2DCrossAttn",
+    "norm_eps": 1e-5,
+    "norm_num_groups": 32,
+    "num_attention_heads": None,
+    "only_cross_attention": False,
+    "out_channels": 4,
+    "projection_class_embeddings_input_dim": None,
+    "reverse_transformer_layers_per_block": None,
+    "sample_size": None,
+    "time_cond_proj_dim": None,
+    "time_embedding_dim": None,
+    "transformer_layers_per_block": 1,
+    "up_block_types": ("UpBlock2D", *("CrossAttnUpBlock2D",) * 3),
+}
+SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "addition_embed_type": (None, "text_time"),
+    "attention_type": ("default",),
+    "conv_in_kernel": (1, 3, 5, 7),
+    "conv_out_kernel": (1, 3, 5, 7),
+    "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
+    "downsample_padding": (0, 1),
+    "mid_block_scale_factor": (1,),
+    "mid_block_type": (None, "UNetMidBlock2DCrossAttn", "UNetMidBlock2D"),
+    "resnet_out_scale_factor": (None, 1),
+    "resnet_time_scale_shift": ("default",),
+    "time_embedding_type": ("positional",),
+    "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D"),
+}
+UNUSED = frozenset(
+    {
+        "addition_embed_type_num_heads",  # only read with an addition_embed_type that is refused
+        "dropout",  # a matter of training
+        "mid_block_only_cross_attention",  # only read by a mid_block_type that is refused
+        "upcast_attention",  # scores and softmax are float32 anyway
+        "use_linear_projection",  # the same map on channels-last arrays
+    }
+)
+INTEGERS = ("num_attention_heads", "cross_attention_dim", "layers_per_block")
+PER_BLOCK = (*INTEGERS, "transformer_layers_per_block", "only_cross_attention")
+
+
+def settle_unet_config(config: Config) -> dict[str, Any]:
+    """Return the values the network is built from, with one value for each block where blocks may differ.
+
+    Where `num_attention_heads` is not given, `attention_head_dim` is the number of heads, by an old
+    mistake of naming in the reference. Raises UnreadableCheckpoint for what is not supported.
+    """
+    values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED, unused=UNUSED)
+    count = len(values["block_out_channels"])
+    values["num_attention_heads"] = values["num_attention_heads"] or values["attention_head_dim"]
+    lists = {key: values[key] for key in (*PER_BLOCK, "down_block_types", "up_block_types")}
+    if values["reverse_transformer_layers_per_block"] is not None:
+        lists |= {"reverse_transformer_layers_per_block": values["reverse_transformer_layers_per_block"]}
+    check_lengths(NAME, count=count, lists=lists)
+    values |= {key: per_block(values[key], count) for key in PER_BLOCK}
+    refuse(NAME, [f"{key}={values[key]!r}" for key in wrong_values(values)])
+    check_heads(values)
+    return values
+
+
+def wrong_values(values: Config) -> list[str]:
+    """Return the keys whose values, each supported by itself, make no network."""
+    wrong = [key for key in INTEGERS if {type(each) for each in values[key]} != {int}]
+    if {type(each) for each in values["only_cross_attention"]} != {bool}:
+        wrong.append("only_cross_attention")
+    if wrong:
+        return wrong
+    if any(not are_counts(layers) for layers in all_layers(values)):
+        key = "transformer_layers_per_block"
+        wrong.append(key if values[f"reverse_{key}"] is None else f"reverse_{key}")
+    if values["addition_embed_type"] is not None:
+        needed = ("addition_time_embed_dim", "projection_class_embeddings_input_dim")
+        wrong += [key for key in needed if type(values[key]) is not int]
+    return wrong
+
+
+def are_counts(layers: tuple[Any, ...]) -> bool:
+    return all(type(each) is int and each >= 0 for each in layers)
+
+
+def all_layers(values: Config) -> list[tuple[Any, ...]]:
+    blocks = range(len(values["block_out_channels"]))
+    down = [down_layers(values, block) for block in blocks]
+    return [*down, mid_layers(values), *(up_layers(values, block) for block in blocks)]
+
+
+def down_layers(values: Config, block: int) -> tuple[Any, ...]:
+    """Return how many transformer blocks follow each residual block of this down block; () for none."""
+    if not has_attention(values["down_block_types"][block]):
+        return ()
+    return spread(values["transformer_layers_per_block"][block], values["layers_per_block"][block])
+
+
+def mid_layers(values: Config) -> tuple[Any, ...]:
+    """Return how many transformer blocks the mid block has, as a tuple of one; () for none."""
+    if values["mid_block_type"] is None or not values["mid_block_type"].endswith("CrossAttn"):
+        return ()
+    return spread(values["transformer_layers_per_block"][-1], 1)
+
+
+def up_layers(values: Config, block: int) -> tuple[Any, ...]:
+    """Return the same as `down_layers` for the up block that mirrors the down block `block`."""
+    if not has_attention(values["up_block_types"][-1 - block]):
+        return ()
+    mirrored = values["reverse_transformer_layers_per_block"]
+    each = values["transformer_layers_per_block"][block] if mirrored is None else mirrored[-1 - block]
+    return spread(each, values["layers_per_block"][block] + 1)
+
+
+def spread(value: Any, count: int) -> tuple[Any, ...]:
+    """Return the value of each of `count` residual blocks; one None too few where a list is too short."""
+    if not isinstance(value, tuple):
+        return (value,) * count
+    return value[:count] if len(value) >= count else (*value, None)
+
+
+def has_attention(block_type: str) -> bool:
+    """Whether blocks of this type attend to the prompt."""
+    return block_type.startswith("CrossAttn")
+
+
+def check_heads(values: Config) -> None:
+    """Raise UnreadableCheckpoint where the heads do not divide the width of a block that has attention."""
+    blocks = range(len(values["block_out_channels"]))
+    attending = [block for block in blocks if down_layers(values, block) or up_layers(values, block)]
+    if mid_layers(values):
+        attending.append(-1)
+    check_divisible(
+        NAME,
+        widths=tuple(values["block_out_channels"][block] for block in attending),
+        parts=tuple(values["num_attention_heads"][block] for block in attending),
+        what="heads",
+    )
