@@ -1,9 +1,10 @@
-"""Prompts to CLIP token ids."""
+"""Prompts to CLIP token ids, by the checkpoint's own tokenizer files."""
 
 from __future__ import annotations
 
 import html
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ import numpy.typing as npt
 import tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
+from sdjax_engine.prompts.chunks import Token, Tokens, divide, places_left
+from sdjax_engine.prompts.emphasis import Piece, parse_emphasis
 from sdjax_engine.request import UnreadableCheckpoint
 
 DEFAULT_LENGTH = 77
+COMMA = ",</w>"
 START, END = "<|startoftext|>", "<|endoftext|>"
 WORDS = (
     r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d"
@@ -25,7 +29,11 @@ WORDS = (
 
 
 def clean(text: str) -> str:
-    """Return `text` with broken Unicode, HTML entities and outer blanks put right, as CLIP's code does."""
+    """Return `text` with broken Unicode, HTML entities and outer blanks put right, as CLIP's code does.
+
+    ftfy also makes full-width letters, digits and brackets plain ones, as CLIP's code does with it: emphasis
+    is read from the cleaned text, so that （빨강：1.3） is emphasis too.
+    """
     return html.unescape(html.unescape(ftfy.fix_text(text))).strip()
 
 
@@ -64,19 +72,63 @@ class Tokenizer:
             bpe=bpe,
         )
 
+    @property
+    def room(self) -> int:
+        """How many tokens a chunk has room for between its start and its end."""
+        return self.length - 2
+
     def encode(self, text: str) -> npt.NDArray[np.int32]:
-        """Return the ids of a prompt, `(length,)`; what does not fit is left out (see `cut`)."""
-        ids = self.bpe.encode(clean(text), add_special_tokens=False).ids[: self.length - 2]
-        padded = np.full(self.length, self.pad_id, np.int32)
-        padded[: len(ids) + 2] = [self.start_id, *ids, self.end_id]
-        return padded
+        """Return the ids of a text that is plain to its last bracket, `(length,)`, as the reference does.
+
+        What does not fit is left out (see `cut`).
+        """
+        return self._fill(self._encoding(clean(text)).ids[: self.room])
 
     def cut(self, text: str) -> str:
         """Return the end of `text` that `encode` leaves out, '' if nothing."""
         cleaned = clean(text)
-        offsets = self.bpe.encode(cleaned, add_special_tokens=False).offsets
-        room = self.length - 2
-        return cleaned[offsets[room][0] :] if len(offsets) > room else ""
+        offsets = self._encoding(cleaned).offsets
+        return cleaned[offsets[self.room][0] :] if len(offsets) > self.room else ""
+
+    def tokens(self, text: str, *, max_chunks: int) -> Tokens:
+        """Return a prompt in as many chunks as it needs, `max_chunks` at most, with its emphasis as weights.
+
+        A prompt of one chunk without brackets and BREAK has the ids that `encode` gives it.
+        """
+        cleaned = clean(text)
+        parts: list[list[Token]] = [[]]
+        for piece in parse_emphasis(cleaned):
+            if piece.breaks:
+                parts.append([])
+            parts[-1].extend(self._tokens_of(piece))
+        comma_id = self.bpe.token_to_id(COMMA)
+        chunks, left = divide(parts, room=self.room, max_chunks=max_chunks, comma_id=comma_id)
+        return Tokens(
+            ids=np.stack([self._fill([token.id for token in chunk]) for chunk in chunks]),
+            weights=np.stack([self._weights(chunk) for chunk in chunks]),
+            count=sum(map(len, parts)),
+            limit=places_left(chunks, room=self.room, max_chunks=max_chunks),
+            cut=cleaned[left[0].place :] if left else "",
+        )
+
+    def _encoding(self, text: str) -> tokenizers.Encoding:
+        return self.bpe.encode(text, add_special_tokens=False)
+
+    def _tokens_of(self, piece: Piece) -> Iterator[Token]:
+        encoding = self._encoding(piece.text)
+        for token_id, (start, _) in zip(encoding.ids, encoding.offsets, strict=True):
+            yield Token(id=token_id, weight=piece.weight, place=piece.places[start])
+
+    def _fill(self, ids: Sequence[int]) -> npt.NDArray[np.int32]:
+        """Return the ids of a chunk between its start and its end, padded to the fixed length."""
+        padded = np.full(self.length, self.pad_id, np.int32)
+        padded[: len(ids) + 2] = [self.start_id, *ids, self.end_id]
+        return padded
+
+    def _weights(self, chunk: Sequence[Token]) -> npt.NDArray[np.float32]:
+        weights = np.ones(self.length, np.float32)
+        weights[1 : len(chunk) + 1] = [token.weight for token in chunk]
+        return weights
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,121 @@
+"""What in a prompt is to count for more or less: the grammar of AUTOMATIC1111's web UI.
+
+    (word)       × 1.1                        [word]        ÷ 1.1
+    ((word))     × 1.21, and so on            (word:1.3)    × 1.3
+    \\( \\) \\[ \\]  the bracket itself, as text  BREAK         the rest begins a new chunk
+
+As there, an opening bracket that is never closed reaches to the end, and a closing one that was never opened
+is text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+FACTORS = {"(": 1.1, "[": 1 / 1.1}
+OPENINGS = {")": "(", "]": "["}
+MAX_WEIGHT = 10.0
+
+Symbol = re.Match[str]
+SYMBOL = re.compile(
+    r"""
+      (?P<escape> (?: \\\\ )* \\ [()\[\]] )
+    | (?P<slashes> (?: \\\\ )+ ) (?= [()\[\]] )
+    | (?P<opening> [(\[] )
+    | (?P<closing> (?: : \s* (?P<factor> [+-]? (?: \d+ (?: [.٫] \d* )? | [.٫] \d+ ) ) \s* )? \) | \] )
+    | (?P<pause> \s* \b BREAK \b \s* )
+    | [^\\()\[\]:\sB]+ | \s+ | \\+ | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A part of a prompt in which everything has the same weight.
+
+    `places` says of each character of `text` where it stands in the prompt; for one behind opening brackets
+    or backslashes, that is where these stand. `breaks` says that a BREAK stands before the piece.
+    """
+
+    text: str
+    weight: float = 1.0
+    places: tuple[int, ...] = ()
+    breaks: bool = False
+
+
+def parse_emphasis(text: str) -> tuple[Piece, ...]:
+    """Return the pieces of a prompt in order; every string has a meaning.
+
+    Weights stay within ±`MAX_WEIGHT`. A text without brackets and BREAK is one piece: itself.
+    """
+    symbols = tuple(SYMBOL.finditer(text))
+    factors, openings = pair(symbols)
+    around: dict[int, float] = {}
+    pieces, place = [], 0
+    for index, symbol in enumerate(symbols):
+        if index in factors:
+            around[index] = factors[index]
+            continue
+        if index in openings:
+            del around[openings[index]]
+        elif symbol["pause"]:
+            pieces.append(Piece(text="", breaks=True))
+        else:
+            pieces.append(spell(symbol, place, weight=bounded(math.prod(around.values(), start=1.0))))
+        place = symbol.end()
+    return tuple(join(pieces))
+
+
+def pair(symbols: Sequence[Symbol]) -> tuple[Mapping[int, float], Mapping[int, int]]:
+    """Return the factor of each opening bracket, and the opening of each closing one that has any.
+
+    Both are named by their index among the symbols. A closing bracket belongs to the last open one of its
+    kind: round and square ones do not see each other.
+    """
+    waiting: dict[str, list[int]] = {"(": [], "[": []}
+    factors: dict[int, float] = {}
+    openings: dict[int, int] = {}
+    for index, symbol in enumerate(symbols):
+        if kind := symbol["opening"]:
+            waiting[kind].append(index)
+            factors[index] = FACTORS[kind]
+        elif (closing := symbol["closing"]) and waiting[OPENINGS[closing[-1]]]:
+            openings[index] = waiting[OPENINGS[closing[-1]]].pop()
+            if symbol["factor"]:
+                factors[openings[index]] = bounded(float(symbol["factor"].replace("٫", ".")))
+    return factors, openings
+
+
+def spell(symbol: Symbol, place: int, *, weight: float) -> Piece:
+    """Return a symbol that is text as its piece, whose first character is said to stand at `place`."""
+    slashes = symbol["escape"] or symbol["slashes"] or ""
+    text = slashes[1::2] or symbol[0]  # of two backslashes, or of one and a bracket, the second is meant
+    start = symbol.end() - len(text)
+    return Piece(text=text, weight=weight, places=(place, *range(start + 1, symbol.end())))
+
+
+def join(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Put neighbours of one weight together, and a BREAK with what comes after it."""
+    groups: list[list[Piece]] = []
+    for piece in pieces:
+        last = groups[-1][-1] if groups else None
+        if last is None or piece.breaks or (last.text and last.weight != piece.weight):
+            groups.append([])
+        groups[-1].append(piece)
+    for first, *others in groups:
+        yield Piece(
+            text="".join(piece.text for piece in (first, *others)),
+            weight=others[-1].weight if others else first.weight,
+            places=tuple(chain.from_iterable(piece.places for piece in (first, *others))),
+            breaks=first.breaks,
+        )
+
+
+def bounded(weight: float) -> float:
+    """Return the weight within ±`MAX_WEIGHT`: beyond it no network makes sense of anything."""
+    return max(-MAX_WEIGHT, min(MAX_WEIGHT, weight))
