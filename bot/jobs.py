@@ -9,12 +9,14 @@ waiting ──► running ──► done
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sdjax_engine.request import Lane, Request, Sampler
+from sdjax_engine.request import Lane, Lora, Offer, Request, Sampler
 
 MAX_VARIANTS = 9
+SHAPE_TOLERANCE = 0.03  # of the logarithms of their proportions: 1216x832 counts as 3:2
 
 
 class State(StrEnum):
@@ -54,7 +56,11 @@ def state_of_job(states: list[State]) -> State:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All that a job's pictures depend on: image i has seed `seed + i`, modulo 2**32."""
+    """All that a job's pictures depend on: image i has seed `seed + i`, modulo 2**32.
+
+    `init_image` and `mask_image` name the artifacts of the picture to start from and of its mask; `strength`
+    means something only with the first.
+    """
 
     prompt: str
     negative_prompt: str = ""
@@ -66,9 +72,13 @@ class Recipe:
     width: int
     height: int
     model: str
+    init_image: str | None = None
+    mask_image: str | None = None
+    strength: float = 1.0
+    loras: tuple[Lora, ...] = ()
 
     def request(self, index: int) -> Request:
-        """The request of the image at `index`."""
+        """The request of the image at `index`, without the bytes of the pictures it starts from."""
         return Request(
             prompt=self.prompt,
             negative_prompt=self.negative_prompt,
@@ -79,7 +89,21 @@ class Recipe:
             width=self.width,
             height=self.height,
             model=self.model,
+            strength=self.strength,
+            loras=self.loras,
         )
+
+    @property
+    def start_pictures(self) -> tuple[str, ...]:
+        """The artifacts that must be there when it is painted."""
+        return tuple(name for name in (self.init_image, self.mask_image) if name is not None)
+
+    @property
+    def steps(self) -> int:
+        """How many steps are made: those that `strength` leaves of all, where a picture is started from."""
+        if self.init_image is None:
+            return self.num_inference_steps
+        return max(1, min(self.num_inference_steps, int(self.num_inference_steps * self.strength)))
 
     @property
     def lane(self) -> Lane:
@@ -87,8 +111,8 @@ class Recipe:
 
     @property
     def cost(self) -> float:
-        """Cost of one image: steps × pixels, in millions."""
-        return self.num_inference_steps * self.width * self.height / 1e6
+        """Cost of one image: steps made × pixels, in millions."""
+        return self.steps * self.width * self.height / 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +168,18 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One image leased to a worker. Every verb after `claim` carries `fencing_token`."""
+    """One image leased to a worker. Every verb after `claim` carries `fencing_token`.
+
+    `request` has all but the bytes of the pictures to start from: their artifacts are named beside it.
+    `steps` are those that will be made.
+    """
 
     image_id: int
     job_id: str
     request: Request
+    steps: int
+    init_image: str | None = None
+    mask_image: str | None = None
     fencing_token: int
     expires_at: float
 
@@ -181,3 +212,23 @@ class Delivery:
     id: int
     job: Job
     attempts: int
+
+
+def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
+    """Whether (width, height) `size` has the proportions of `aspect`, as people see it."""
+    return abs(_difference(size, aspect)) < SHAPE_TOLERANCE
+
+
+def nearest_size(picture: tuple[int, int], offer: Offer) -> tuple[int, int]:
+    """The offered size whose shape is nearest to that of a picture; of several, the first."""
+    return min(offer.sizes, key=lambda size: round(abs(_difference(size, picture)), 2))
+
+
+def larger_size(size: tuple[int, int], offer: Offer) -> tuple[int, int] | None:
+    """The next larger size of the same shape that `offer` has, None where there is none."""
+    larger = [other for other in offer.sizes if other > size and same_shape(other, size)]
+    return min(larger, default=None)
+
+
+def _difference(size: tuple[int, int], aspect: tuple[int, int]) -> float:
+    return math.log(size[0] * aspect[1] / (size[1] * aspect[0]))

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot.errors import UserMistake
-from bot.jobs import MAX_VARIANTS, Recipe
+from bot.jobs import MAX_VARIANTS, Recipe, same_shape
 from sdjax_engine.request import MAX_SEED, InvalidRequest, Offer, parse_sampler
 
 MAX_CHOICES = 25
 MAX_ECHO = 60  # characters of a wrong value that are said back
 COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21, 9))
-ASPECT_TOLERANCE = 0.03  # 1216x832 is called 3:2 as people call it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +86,7 @@ def find_size(text: str, offer: Offer) -> tuple[int, int]:
     if kind == "size" and (first, second) in offer.sizes:
         return first, second
     if kind == "aspect":
-        alike = [size for size in offer.sizes if _same_shape(size, (first, second))]
+        alike = [size for size in offer.sizes if same_shape(size, (first, second))]
         if alike:
             return alike[0]
     raise InvalidRequest("size", model=offer.model, value=echo(text), choices=choices)
@@ -109,7 +108,7 @@ def aspect_name(size: tuple[int, int]) -> str:
     """The shape of a size by its usual name, exact where it has none."""
     for first, second in COMMON_ASPECTS:
         for aspect in ((first, second), (second, first)):
-            if _same_shape(size, aspect):
+            if same_shape(size, aspect):
                 return f"{aspect[0]}:{aspect[1]}"
     divisor = math.gcd(*size)
     return f"{size[0] // divisor}:{size[1] // divisor}"
@@ -146,7 +145,3 @@ def _two_numbers(text: str) -> tuple[str, int, int] | None:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) > 0
-
-
-def _same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
-    return abs(math.log(size[0] * aspect[1] / (size[1] * aspect[0]))) < ASPECT_TOLERANCE

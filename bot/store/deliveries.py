@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Delivery
 from bot.store.rows import load_jobs
-from bot.store.tables import deliveries, images, jobs
+from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
 from bot.store.verbs import Verbs
 
@@ -53,17 +55,14 @@ class DeliveryVerbs(Verbs):
     async def delete_result(self, job_id: str, *, user_id: int | None) -> list[str]:
         """Forget the pictures of a job, and cancel and never deliver what is not done.
 
-        `user_id` is who asks, None a moderator. Returns the names of the files that no other job shows:
-        the caller deletes them. Raises UnknownJob, or NotYours.
+        `user_id` is who asks, None a moderator. Returns the names of the files, painted or started from, that
+        no other job shows or starts from: the caller deletes them. Raises UnknownJob, or NotYours.
         """
         now = self._clock()
-        mine = images.c.job_id == job_id
         async with self._database.write() as connection:
             await lock_owned_job(connection, job_id, user_id)
             await cancel_images(connection, job_id, now=now)
-            named = sa.select(images.c.artifact).where(mine, images.c.artifact.is_not(None)).distinct()
-            artifacts = list(await connection.scalars(named))
-            await connection.execute(sa.update(images).where(mine).values(artifact=None))
+            artifacts = await _forget_files(connection, job_id)
             await connection.execute(
                 sa.update(jobs)
                 .where(jobs.c.id == job_id)
@@ -76,12 +75,30 @@ class DeliveryVerbs(Verbs):
                 )
                 .values(outcome=DELETED, settled_at=now)
             )
-            shown = set(
-                await connection.scalars(
-                    sa.select(images.c.artifact).where(images.c.artifact.in_(artifacts)).distinct()
-                )
-            )
-        return [artifact for artifact in artifacts if artifact not in shown]
+            needed = await _needed(connection, artifacts)
+        return [artifact for artifact in artifacts if artifact not in needed]
+
+
+async def _forget_files(connection: AsyncConnection, job_id: str) -> list[str]:
+    """Let a job name no file any more; those it named."""
+    painted, started = images.c.job_id == job_id, start_pictures.c.job_id == job_id
+    named = sa.union(
+        sa.select(images.c.artifact).where(painted, images.c.artifact.is_not(None)),
+        sa.select(start_pictures.c.artifact).where(started),
+    )
+    artifacts = list(await connection.scalars(named))
+    await connection.execute(sa.update(images).where(painted).values(artifact=None))
+    await connection.execute(sa.delete(start_pictures).where(started))
+    return artifacts
+
+
+async def _needed(connection: AsyncConnection, artifacts: Sequence[str]) -> set[str]:
+    """Those of `artifacts` that some job shows or starts from."""
+    named = sa.union(
+        sa.select(images.c.artifact).where(images.c.artifact.in_(artifacts)),
+        sa.select(start_pictures.c.artifact).where(start_pictures.c.artifact.in_(artifacts)),
+    )
+    return set(await connection.scalars(named))
 
 
 def _open(delivery_id: int, **values: Any) -> sa.Update:

@@ -20,7 +20,7 @@ from bot.store.rows import load_job, recipe_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import lock_job, lock_jobs, move, settle
 from bot.store.verbs import Verbs
-from sdjax_engine.request import Lane, Request
+from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
 MAX_WORKER_DEATHS = 2
@@ -71,8 +71,7 @@ class LeaseVerbs(Verbs):
         With the job's last image the job ends, and its result is to be delivered, in the same
         transaction. Raises StaleLease, and changes nothing, when the lease is not ours any more.
         """
-        steps = claim.request.num_inference_steps
-        return await self._end(claim, State.DONE, ran=seconds, artifact=artifact, step=steps)
+        return await self._end(claim, State.DONE, ran=seconds, artifact=artifact, step=claim.steps)
 
     async def fail(self, claim: Claim, *, failure: str) -> Job:
         """The image cannot be painted; the job's others go on. Raises StaleLease like `complete`."""
@@ -106,7 +105,7 @@ class LeaseVerbs(Verbs):
             await lock_job(connection, claim.job_id)
             await _end_lease(connection, claim, to, **values)
             if ran is not None:
-                await _record_run(connection, claim.request, ran)
+                await _record_run(connection, claim, ran)
             ended = await settle(connection, claim.job_id, now=self._clock())
             job = await load_job(connection, claim.job_id)
         self._ring(work=to is State.WAITING, result=ended)
@@ -188,10 +187,14 @@ async def _advance_clock(connection: AsyncConnection, tags: Sequence[float]) -> 
 
 
 def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
+    recipe = recipe_from(row.recipe)
     return Claim(
         image_id=row.id,
         job_id=row.job_id,
-        request=recipe_from(row.recipe).request(row.number),
+        request=recipe.request(row.number),
+        steps=recipe.steps,
+        init_image=recipe.init_image,
+        mask_image=recipe.mask_image,
         fencing_token=fencing_token,
         expires_at=expires_at,
     )
@@ -205,11 +208,11 @@ async def _lost_leases(connection: AsyncConnection, which: sa.ColumnElement[bool
     return list(await connection.execute(statement.order_by(images.c.id).with_for_update()))
 
 
-async def _record_run(connection: AsyncConnection, request: Request, seconds: float) -> None:
-    newest = {"seconds": seconds, "seconds_per_step": seconds / request.num_inference_steps}
+async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float) -> None:
+    newest = {"seconds": seconds, "seconds_per_step": seconds / claim.steps}
     await connection.execute(
         insert(connection, run_times)
-        .values(lane=str(request.lane), **newest)
+        .values(lane=str(claim.request.lane), **newest)
         .on_conflict_do_update(
             index_elements=[run_times.c.lane],
             set_={

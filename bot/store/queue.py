@@ -13,7 +13,7 @@ from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.database import insert
 from bot.store.rows import load_job, load_jobs, recipe_values
-from bot.store.tables import images, jobs, last_tags, virtual_clock
+from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import ACTIVE, cancel_images, lock_owned_job
 from bot.store.verbs import Verbs
 
@@ -120,6 +120,9 @@ async def _add(
         if job_id is None and (other := await _job_of(connection, origin.interaction_id)):
             return other  # another process stored the same interaction in this moment
     await _add_images(connection, job_id, recipe, origin.user_id, share)
+    if names := set(recipe.start_pictures):
+        rows = [{"job_id": job_id, "artifact": name} for name in sorted(names)]
+        await connection.execute(sa.insert(start_pictures), rows)
     return job_id
 
 
@@ -134,7 +137,7 @@ async def _add_images(
     times = sa.select(last_tags.c.tag, virtual_time).where(mine).with_for_update(of=last_tags)
     now = (await connection.execute(times)).one()
     tags = fairness.tag_images(virtual_time=now.time, last_tag=now.tag, share=share, count=recipe.variants)
-    values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.num_inference_steps, "share": share}
+    values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps, "share": share}
     values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
     rows = [
         {**values, "index": index, "seed": recipe.request(index).seed, "tag": tag}

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import ImageRecord, Job, Origin, Recipe
 from bot.store.tables import images, jobs
-from sdjax_engine.request import Sampler
+from sdjax_engine.request import Lora, Sampler
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -21,8 +21,9 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
 
 
 def recipe_from(values: dict[str, Any]) -> Recipe:
-    """The recipe that `recipe_values` wrote."""
-    return Recipe(**{**values, "sampler": Sampler(values["sampler"])})
+    """The recipe that `recipe_values` wrote, today or in a version that knew fewer values."""
+    loras = tuple(Lora(**lora) for lora in values.get("loras", ()))
+    return Recipe(**{**values, "sampler": Sampler(values["sampler"]), "loras": loras})
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:

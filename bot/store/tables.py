@@ -69,6 +69,14 @@ images = sa.Table(
     sa.Index(None, "artifact"),
 )
 
+start_pictures = sa.Table(
+    "start_pictures",
+    metadata,
+    sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("artifact", sa.String(255), primary_key=True),
+    sa.Index(None, "artifact"),
+)
+
 deliveries = sa.Table(
     "deliveries",
     metadata,

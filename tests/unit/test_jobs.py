@@ -1,12 +1,16 @@
 """States of jobs and images, and what a recipe asks for."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import ORIGIN, recipe
 
-from bot.jobs import ALLOWED, State, state_of_job
+from bot.config import Config
+from bot.jobs import ALLOWED, State, larger_size, nearest_size, state_of_job
 
+OFFER = Config().models[0].offer
 STATES = st.lists(st.sampled_from(State), min_size=1, max_size=9)
 
 
@@ -45,3 +49,27 @@ def test_each_picture_of_a_recipe_has_the_next_seed() -> None:
 
 def test_the_token_of_an_interaction_is_not_printed() -> None:
     assert ORIGIN.interaction_token not in repr(ORIGIN)
+
+
+def test_a_picture_to_start_from_saves_the_steps_that_its_strength_leaves_out() -> None:
+    whole = recipe(num_inference_steps=20)
+    assert (whole.steps, replace(whole, strength=0.5).steps) == (20, 20)  # nothing to start from
+    started = replace(whole, init_image="aa/picture.png")
+    strengths = (1.0, 0.75, 0.5, 0.04, 0.0)
+    assert [replace(started, strength=strength).steps for strength in strengths] == [20, 15, 10, 1, 1]
+    assert replace(started, strength=0.5).cost == whole.cost / 2
+
+
+def test_a_picture_is_painted_in_the_size_of_the_nearest_shape() -> None:
+    offer = replace(OFFER, sizes=((512, 512), (768, 512), (512, 768), (1024, 1024)))
+    found = [nearest_size(size, offer) for size in ((4000, 3000), (3000, 4000), (700, 690), (9000, 10))]
+    assert found == [(768, 512), (512, 768), (512, 512), (768, 512)]
+
+
+def test_a_larger_size_is_the_next_of_the_same_shape() -> None:
+    offer = replace(OFFER, sizes=((1536, 1024), (512, 512), (768, 512), (2048, 2048), (1024, 1024)))
+    assert larger_size((512, 512), offer) == (1024, 1024)
+    assert larger_size((1024, 1024), offer) == (2048, 2048)
+    assert larger_size((768, 512), offer) == (1536, 1024)
+    assert larger_size((2048, 2048), offer) is None
+    assert larger_size((512, 768), offer) is None
