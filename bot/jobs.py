@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sdjax_engine.request import Lane, Lora, Offer, Request, Sampler
+from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, Sampler
 
 MAX_VARIANTS = 9
 SHAPE_TOLERANCE = 0.03  # of the logarithms of their proportions: 1216x832 counts as 3:2
@@ -134,8 +134,19 @@ class Origin:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Notes:
+    """What painting a picture showed of its request: what became of the two texts, where that is known."""
+
+    prompt: PromptFacts | None = None
+    negative_prompt: PromptFacts | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImageRecord:
-    """One picture of a job as the store knows it; `artifact` names its file once it is done."""
+    """One picture of a job as the store knows it.
+
+    Once it is done `artifact` names its file, and `notes` tell what is to be said of it.
+    """
 
     id: int
     job_id: str
@@ -145,6 +156,7 @@ class ImageRecord:
     step: int
     artifact: str | None
     failure: str | None
+    notes: Notes = field(default_factory=Notes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import StaleLease
-from bot.jobs import Claim, Job, State
+from bot.jobs import Claim, Job, Notes, State
 from bot.store import fairness
 from bot.store.database import insert
-from bot.store.rows import load_job, recipe_from
+from bot.store.rows import load_job, notes_values, recipe_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import lock_job, lock_jobs, move, settle
 from bot.store.verbs import Verbs
@@ -65,13 +65,16 @@ class LeaseVerbs(Verbs):
                 kept |= {claim.image_id} if changed.rowcount else set()
         return {claim.image_id for claim in claims_with_steps} - kept
 
-    async def complete(self, claim: Claim, *, artifact: str, seconds: float) -> Job:
-        """The image is painted and its file stored; `seconds` is how long it ran.
+    async def complete(
+        self, claim: Claim, *, artifact: str, seconds: float, notes: Notes | None = None
+    ) -> Job:
+        """The image is painted and its file stored; `seconds` is how long it ran, `notes` what it showed.
 
         With the job's last image the job ends, and its result is to be delivered, in the same
         transaction. Raises StaleLease, and changes nothing, when the lease is not ours any more.
         """
-        return await self._end(claim, State.DONE, ran=seconds, artifact=artifact, step=claim.steps)
+        kept = {} if notes is None else {"notes": notes_values(notes)}
+        return await self._end(claim, State.DONE, ran=seconds, artifact=artifact, step=claim.steps, **kept)
 
     async def fail(self, claim: Claim, *, failure: str) -> Job:
         """The image cannot be painted; the job's others go on. Raises StaleLease like `complete`."""

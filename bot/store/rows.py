@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import ImageRecord, Job, Origin, Recipe
+from bot.jobs import ImageRecord, Job, Notes, Origin, Recipe
 from bot.store.tables import images, jobs
-from sdjax_engine.request import Lora, Sampler
+from sdjax_engine.request import Lora, PromptFacts, Sampler
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -24,6 +24,16 @@ def recipe_from(values: dict[str, Any]) -> Recipe:
     """The recipe that `recipe_values` wrote, today or in a version that knew fewer values."""
     loras = tuple(Lora(**lora) for lora in values.get("loras", ()))
     return Recipe(**{**values, "sampler": Sampler(values["sampler"]), "loras": loras})
+
+
+def notes_values(notes: Notes) -> dict[str, Any]:
+    """The notes as JSON takes them."""
+    return asdict(notes)
+
+
+def notes_from(values: dict[str, Any] | None) -> Notes:
+    """The notes that `notes_values` wrote; empty ones for a picture of which none were kept."""
+    return Notes(**{name: facts and PromptFacts(**facts) for name, facts in (values or {}).items()})
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:
@@ -57,6 +67,7 @@ def _image(row: Any) -> ImageRecord:
         step=row.step,
         artifact=row.artifact,
         failure=row.failure,
+        notes=notes_from(row.notes),
     )
 
 

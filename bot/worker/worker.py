@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
-from bot.jobs import Claim
+from bot.jobs import Claim, Notes
 from bot.log import about
 from bot.store.store import Store
 from bot.worker.failures import failure_of
@@ -140,7 +140,10 @@ class Worker:
             if image is None or painting.lost:
                 return
             artifact = await self._keep(claim, image)
-            await self._record(lambda: self._store.complete(claim, artifact=artifact, seconds=image.seconds))
+            notes = Notes(prompt=image.prompt, negative_prompt=image.negative_prompt)
+            await self._record(
+                lambda: self._store.complete(claim, artifact=artifact, seconds=image.seconds, notes=notes)
+            )
         except EngineClosed:
             self._engine_closed = True
             self._draining.set()

@@ -8,8 +8,9 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.errors import StaleLease
-from bot.jobs import Claim, State
+from bot.jobs import Claim, Notes, State
 from bot.store import Store
+from sdjax_engine.request import PromptFacts
 
 WIDE = recipe(width=256)
 
@@ -162,6 +163,18 @@ async def test_a_completed_job_is_done_and_its_result_due(store: Store, clock: C
     ]
     assert [delivery.job for delivery in await store.undelivered(limit=10)] == [job]
     assert await store.active_jobs() == []
+
+
+async def test_what_painting_showed_is_kept_with_each_image(store: Store) -> None:
+    await store.enqueue(recipe(variants=3), ORIGIN)
+    long, plain, untold = await store.claim("worker", limit=3, ttl=TTL)
+    facts = PromptFacts(tokens=230, limit=225, cut="and a 별 “star”")
+    notes = Notes(prompt=facts, negative_prompt=PromptFacts(tokens=0, limit=225))
+    await store.complete(long, artifact="aa/aa.png", seconds=1.0, notes=notes)
+    await store.complete(plain, artifact="bb/bb.png", seconds=1.0, notes=Notes())
+    job = await store.complete(untold, artifact="cc/cc.png", seconds=1.0)
+    assert [image.notes for image in job.images] == [notes, Notes(), Notes()]
+    assert (await store.job(job.id)).images == job.images
 
 
 async def test_nothing_is_delivered_before_the_last_image(store: Store) -> None:
