@@ -23,6 +23,7 @@ MAX_SEED = 2**32 - 1
 MAX_STEPS = 150
 MAX_GUIDANCE_SCALE = 30.0
 MAX_PROMPT_CHARACTERS = 2000
+MAX_LORA_WEIGHT = 4.0
 
 
 class Sampler(StrEnum):
@@ -63,6 +64,7 @@ class InvalidRequest(EngineError):
         "picture": "{what} is not a picture that can be read: send a PNG, JPEG or WebP file.",
         "mask_alone": "A mask says which part of a picture to paint anew: send that picture too.",
         "lora": "There is no LoRA called “{value}”: choose one of {choices}.",
+        "no_loras": "{model} has no LoRAs to choose from: leave them out.",
         "lora_weight": "A LoRA weight of {value} is not possible: choose between -{limit} and {limit}.",
     }
 
@@ -193,7 +195,25 @@ class Offer:
             raise InvalidRequest(
                 "size", model=self.model, value=f"{request.width}x{request.height}", choices=choices
             )
+        _check_start(request)
+        for lora in request.loras:
+            self._check_lora(lora)
         return request
+
+    def _check_lora(self, lora: Lora) -> None:
+        if not self.loras:
+            raise InvalidRequest("no_loras", model=self.model)
+        if lora.name not in self.loras:
+            raise InvalidRequest("lora", value=lora.name, choices=", ".join(self.loras))
+        if not (math.isfinite(lora.weight) and abs(lora.weight) <= MAX_LORA_WEIGHT):
+            raise InvalidRequest("lora_weight", value=lora.weight, limit=f"{MAX_LORA_WEIGHT:g}")
+
+
+def _check_start(request: Request) -> None:
+    if not (math.isfinite(request.strength) and 0 <= request.strength <= 1):
+        raise InvalidRequest("strength", value=request.strength)
+    if request.mask_image is not None and request.init_image is None:
+        raise InvalidRequest("mask_alone")
 
 
 def parse_sampler(name: str) -> Sampler:

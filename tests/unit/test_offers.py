@@ -1,4 +1,4 @@
-"""An offer that no request could be within is refused where it is made."""
+"""An offer that no request could be within is refused where it is made, and a request beyond it by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ import dataclasses
 import pytest
 from engines import TINY
 
-from sdjax_engine.request import MAX_STEPS
+from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_STEPS, InvalidRequest, Lora, Request
+
+INK = Lora(name="ink")
+WITH_LORAS = dataclasses.replace(TINY, loras=("ink", "fog"))
+REQUEST = Request(
+    prompt="a boat",
+    seed=1,
+    num_inference_steps=TINY.num_inference_steps,
+    guidance_scale=TINY.guidance_scale,
+    sampler=TINY.sampler,
+    width=TINY.sizes[0][0],
+    height=TINY.sizes[0][1],
+    model=TINY.model,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,3 +35,37 @@ from sdjax_engine.request import MAX_STEPS
 def test_an_impossible_offer_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"^tiny "):
         dataclasses.replace(TINY, **changes)
+
+
+def test_a_request_may_start_from_a_picture_and_use_the_loras_on_offer() -> None:
+    request = dataclasses.replace(
+        REQUEST,
+        init_image=b"picture",
+        mask_image=b"mask",
+        strength=0.0,
+        loras=(INK, Lora(name="fog", weight=-MAX_LORA_WEIGHT)),
+    )
+    assert WITH_LORAS.check(request) is request
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"strength": -0.1}, "strength"),
+        ({"strength": 1.01}, "strength"),
+        ({"strength": float("nan")}, "strength"),
+        ({"mask_image": b"mask"}, "mask_alone"),
+        ({"loras": (INK, Lora(name="rust"))}, "lora"),
+        ({"loras": (dataclasses.replace(INK, weight=4.5),)}, "lora_weight"),
+        ({"loras": (dataclasses.replace(INK, weight=float("inf")),)}, "lora_weight"),
+    ],
+)
+def test_what_is_started_from_and_loras_are_checked(changes: dict[str, object], problem: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        WITH_LORAS.check(dataclasses.replace(REQUEST, **changes))
+    assert caught.value.problem == problem
+
+
+def test_a_lora_of_a_model_that_has_none_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="^tiny has no LoRAs"):
+        TINY.check(dataclasses.replace(REQUEST, loras=(INK,)))
