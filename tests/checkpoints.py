@@ -2,10 +2,12 @@
 
     make_tiny_checkpoint(folder)  # an SD 1.x in miniature: 64×64 pictures from 8×8 latents
     make_tiny_checkpoint(folder, unet={"use_linear_projection": True}, tokenizer={"form": "old"})
+    make_tiny_checkpoint(folder, **FAMILIES["SDXL"])
 
-Every keyword but `seed` overrides configuration values of one component: `unet`, `vae`, `text_encoder`,
-`scheduler` (`_class_name` chooses the class), or the form of the `tokenizer` files (`"old"` for vocab.json
-and merges.txt, `"new"` for tokenizer.json).
+Every keyword but `pipeline` and `seed` overrides configuration values of one component: `unet`, `vae`,
+`text_encoder`, `text_encoder_2` (SDXL only), `scheduler` (`_class_name` chooses the class), `safety_checker`
+(there is none unless it is named; `threshold` sets all of its thresholds), or the form of the `tokenizer`
+files (`"old"` for vocab.json and merges.txt, `"new"` for tokenizer.json).
 """
 
 from __future__ import annotations
@@ -15,32 +17,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import diffusers
 import torch
-from diffusers import (
-    AutoencoderKL,
-    DDIMScheduler,
-    DPMSolverMultistepScheduler,
-    EulerAncestralDiscreteScheduler,
-    EulerDiscreteScheduler,
-    PNDMScheduler,
-    StableDiffusionPipeline,
-    UNet2DConditionModel,
+from diffusers import AutoencoderKL, UNet2DConditionModel
+from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
+from transformers import (
+    CLIPConfig,
+    CLIPImageProcessor,
+    CLIPTextConfig,
+    CLIPTextModel,
+    CLIPTextModelWithProjection,
+    CLIPTokenizer,
 )
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 Overrides = Mapping[str, Any]
 
-COMPONENTS = ("unet", "vae", "text_encoder", "scheduler", "tokenizer")
-SCHEDULERS = {
-    each.__name__: each
-    for each in (
-        DDIMScheduler,
-        DPMSolverMultistepScheduler,
-        EulerAncestralDiscreteScheduler,
-        EulerDiscreteScheduler,
-        PNDMScheduler,
-    )
-}
+COMPONENTS = ("unet", "vae", "text_encoder", "text_encoder_2", "scheduler", "tokenizer", "safety_checker")
 WORDS = (
     *("a", "an", "on", "of", "the", "red", "green", "blue", "black", "white", "small", "large"),
     *("circle", "square", "star", "heart", "left", "right", "above", "below"),
@@ -48,25 +40,30 @@ WORDS = (
 START, END = "<|startoftext|>", "<|endoftext|>"
 
 
-def make_tiny_checkpoint(folder: Path, *, seed: int = 0, **overrides: Overrides) -> Path:
+def make_tiny_checkpoint(
+    folder: Path, *, pipeline: str = "StableDiffusionPipeline", seed: int = 0, **overrides: Overrides
+) -> Path:
     """Write the checkpoint into `folder` and return it; the same arguments give the same bytes.
 
     Raises TypeError for a component there is none of, and whatever the reference raises for its values.
     """
-    values = {name: dict(overrides.pop(name, {})) for name in COMPONENTS}
-    if overrides:
-        raise TypeError(f"there is no component called {', '.join(overrides)}: choose from {COMPONENTS}")
+    values = {name: dict(overrides.get(name, {})) for name in COMPONENTS}
+    if unknown := overrides.keys() - values.keys():
+        raise TypeError(f"there is no component called {', '.join(unknown)}: choose from {COMPONENTS}")
     tokenizer = build_tokenizer()
+    unet = (UNET_XL if "XL" in pipeline else UNET) | values["unet"]
     text_config = CLIPTextConfig(**text_encoder_config(tokenizer) | values["text_encoder"])
-    StableDiffusionPipeline(
+    if "XL" in pipeline:
+        others = build_second_encoder(values["text_encoder_2"], seed=seed)
+    else:
+        others = build_safety_checker(overrides.get("safety_checker"), seed=seed)
+    getattr(diffusers, pipeline)(
         vae=randomise(AutoencoderKL(**VAE | values["vae"]), seed=seed + 1),
         text_encoder=randomise(CLIPTextModel(text_config), seed=seed + 2),
         tokenizer=tokenizer,
-        unet=randomise(UNet2DConditionModel(**UNET | values["unet"]), seed=seed + 3),
+        unet=randomise(UNet2DConditionModel(**unet), seed=seed + 3),
         scheduler=build_scheduler(values["scheduler"]),
-        safety_checker=None,
-        feature_extractor=None,
-        requires_safety_checker=False,
+        **others,
     ).save_pretrained(folder)
     if values["tokenizer"].get("form", "new") == "old":
         use_old_tokenizer_files(folder / "tokenizer")
@@ -82,6 +79,17 @@ UNET: dict[str, Any] = {
     "norm_num_groups": 8,
     "attention_head_dim": 4,
     "cross_attention_dim": 32,
+}
+UNET_XL: dict[str, Any] = UNET | {
+    "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
+    "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D"),
+    "attention_head_dim": (2, 4),
+    "transformer_layers_per_block": (1, 2),
+    "use_linear_projection": True,
+    "cross_attention_dim": 32 + 48,
+    "addition_embed_type": "text_time",
+    "addition_time_embed_dim": 8,
+    "projection_class_embeddings_input_dim": 40 + 6 * 8,
 }
 VAE: dict[str, Any] = {
     "sample_size": 64,
@@ -101,6 +109,41 @@ SCHEDULER: dict[str, Any] = {
 }
 
 
+SD_2: dict[str, Any] = {
+    "unet": {"use_linear_projection": True, "attention_head_dim": (2, 4), "upcast_attention": True},
+    "text_encoder": {"hidden_act": "gelu", "num_hidden_layers": 3, "num_attention_heads": 2},
+}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "SD 1": {},
+    "SD 1 inpainting": {"pipeline": "StableDiffusionInpaintPipeline", "unet": {"in_channels": 9}},
+    "SD 2": SD_2
+    | {
+        "scheduler": {
+            "_class_name": "DDIMScheduler",
+            "prediction_type": "v_prediction",
+            "clip_sample": False,
+            "set_alpha_to_one": False,
+        }
+    },
+    "SD Turbo": SD_2
+    | {"scheduler": {"_class_name": "EulerDiscreteScheduler", "timestep_spacing": "trailing"}},
+    "LCM": {
+        "pipeline": "LatentConsistencyModelPipeline",
+        "unet": {"time_cond_proj_dim": 24},
+        "scheduler": {"_class_name": "LCMScheduler"},
+    },
+    "SDXL": {
+        "pipeline": "StableDiffusionXLPipeline",
+        "scheduler": {"_class_name": "EulerDiscreteScheduler"},
+    },
+    "SDXL inpainting": {
+        "pipeline": "StableDiffusionXLInpaintPipeline",
+        "unet": {"in_channels": 9},
+        "scheduler": {"_class_name": "EulerDiscreteScheduler"},
+    },
+}
+
+
 def text_encoder_config(tokenizer: CLIPTokenizer) -> dict[str, Any]:
     return {
         "vocab_size": len(tokenizer),
@@ -115,13 +158,51 @@ def text_encoder_config(tokenizer: CLIPTokenizer) -> dict[str, Any]:
     }
 
 
+def build_second_encoder(overrides: Overrides, *, seed: int) -> dict[str, Any]:
+    """SDXL's second text encoder and its tokenizer, which fills up with exclamation marks."""
+    tokenizer = build_tokenizer(pad_token="!")
+    config = text_encoder_config(tokenizer) | {
+        "hidden_size": 48,
+        "projection_dim": 40,
+        "hidden_act": "gelu",
+        "num_hidden_layers": 3,
+    }
+    encoder = CLIPTextModelWithProjection(CLIPTextConfig(**config | dict(overrides)))
+    return {"text_encoder_2": randomise(encoder, seed=seed + 4), "tokenizer_2": tokenizer}
+
+
+def build_safety_checker(overrides: Overrides | None, *, seed: int) -> dict[str, Any]:
+    """The safety checker and its picture processor; both None without overrides."""
+    if overrides is None:
+        return {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
+    values = dict(overrides)
+    threshold = values.pop("threshold", None)
+    checker = randomise(
+        StableDiffusionSafetyChecker(CLIPConfig(vision_config=VISION | values, projection_dim=16)),
+        seed=seed + 5,
+    )
+    for thresholds in (checker.concept_embeds_weights, checker.special_care_embeds_weights):
+        thresholds.data = thresholds - 1.0 if threshold is None else torch.full_like(thresholds, threshold)
+    return {"safety_checker": checker, "feature_extractor": CLIPImageProcessor()}
+
+
+VISION: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 224,
+    "patch_size": 32,
+}
+
+
 def build_scheduler(overrides: Overrides) -> Any:
     """Return the scheduler called `_class_name` in the overrides, PNDM as in SD 1.x where there is none."""
     values = SCHEDULER | dict(overrides)
-    kind = SCHEDULERS[values.pop("_class_name", "PNDMScheduler")]
-    if kind is PNDMScheduler:
+    name = values.pop("_class_name", "PNDMScheduler")
+    if name == "PNDMScheduler":
         values = {"skip_prk_steps": True, "set_alpha_to_one": False} | values
-    return kind(**values)
+    return getattr(diffusers, name)(**values)
 
 
 def randomise(model: torch.nn.Module, *, seed: int) -> Any:
@@ -133,7 +214,7 @@ def randomise(model: torch.nn.Module, *, seed: int) -> Any:
     with torch.no_grad():
         for name, parameter in sorted(model.named_parameters()):
             noise = torch.randn(parameter.shape, generator=generator)
-            if "embedding" in name and name.endswith("embedding.weight"):
+            if parameter.ndim == 2 and name.endswith("embedding.weight"):
                 parameter.copy_(noise)
             elif parameter.ndim > 1:
                 parameter.copy_(noise * parameter[0].numel() ** -0.5)
@@ -144,10 +225,10 @@ def randomise(model: torch.nn.Module, *, seed: int) -> Any:
     return model.eval()
 
 
-def build_tokenizer() -> CLIPTokenizer:
+def build_tokenizer(**special: str) -> CLIPTokenizer:
     """A byte-level BPE of CLIP's kind that knows a few words whole and every other text by its bytes."""
     vocabulary, merges = vocabulary_and_merges()
-    return CLIPTokenizer(vocab=vocabulary, merges=merges, model_max_length=77)
+    return CLIPTokenizer(vocab=vocabulary, merges=merges, model_max_length=77, **special)
 
 
 def vocabulary_and_merges() -> tuple[dict[str, int], list[tuple[str, str]]]:
