@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from bot.jobs import ImageRecord, Job, Origin, Recipe, State, state_of_job
+from bot.jobs import ImageRecord, Job, Notes, Origin, Recipe, State, state_of_job
 from sdjax_engine.request import Sampler
 
 RECIPE = Recipe(
@@ -44,6 +44,7 @@ def job_of(
     origin: Origin = ORIGIN,
     step: int = 0,
     failure: str = "painting_failed",
+    notes: Notes | None = None,
 ) -> Job:
     """A job whose images are in these states; those that run have made `step` steps."""
     images = tuple(
@@ -56,6 +57,7 @@ def job_of(
             step=step if state is State.RUNNING else 0,
             artifact=f"aa/{index}.png" if state is State.DONE else None,
             failure=failure if state is State.FAILED else None,
+            notes=notes if notes and state is State.DONE else Notes(),
         )
         for index, state in enumerate(states)
     )

@@ -7,21 +7,22 @@ queued ──► painting ──► picture or grid, with seed and settings
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
 import discord
 
-from bot.jobs import ImageRecord, Job, Position, Recipe, State
+from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, State
 from bot.texts import SAMPLER_NAMES, Texts
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.request import InvalidRequest, PromptFacts
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
 MAX_ALT = 1024
 SHOWN_PROMPT = 600  # escaping can double it; two prompts and the sentences stay below MAX_TEXT
 SHOWN_NEGATIVE_PROMPT = 300
+SHOWN_CUT = 200
 
 FAILURES: Mapping[str, str] = MappingProxyType(
     {
@@ -173,7 +174,7 @@ def _painting(job: Job, texts: Texts) -> str:
 
 
 def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
-    """What a finished job says above its pictures: nothing, unless some of them are missing."""
+    """What a finished job says above its pictures: nothing, unless some of what was asked for is missing."""
     sentences = []
     failed = [image for image in job.images if image.state is State.FAILED]
     cancelled = sum(image.state is State.CANCELLED for image in job.images)
@@ -188,7 +189,35 @@ def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
     elif cancelled:
         count = {"cancelled": cancelled, "count": len(job.images)}
         sentences.append(texts.gettext("{cancelled} of {count} pictures were cancelled.", **count))
-    return " ".join(sentences)
+    return " ".join([*sentences, *_left_out(_notes(done), texts)])
+
+
+def _notes(done: Sequence[ImageRecord]) -> Notes:
+    """The notes of a job's pictures, which all have the same texts."""
+    return next((image.notes for image in done if image.notes.prompt is not None), Notes())
+
+
+def _left_out(notes: Notes, texts: Texts) -> Iterator[str]:
+    """A sentence for each text of which the end had no room."""
+    if notes.prompt and notes.prompt.cut:
+        yield texts.ngettext(
+            "Only the first {count} token of the prompt had room. Left out: “{cut}”",
+            "Only the first {count} tokens of the prompt had room. Left out: “{cut}”",
+            notes.prompt.limit,
+            cut=shown(notes.prompt.cut, SHOWN_CUT),
+        )
+    if notes.negative_prompt and notes.negative_prompt.cut:
+        yield texts.ngettext(
+            "Only the first {count} token of the negative prompt had room. Left out: “{cut}”",
+            "Only the first {count} tokens of the negative prompt had room. Left out: “{cut}”",
+            notes.negative_prompt.limit,
+            cut=shown(notes.negative_prompt.cut, SHOWN_CUT),
+        )
+
+
+def _length(facts: PromptFacts | None, texts: Texts) -> list[str]:
+    """How long a text is, where that is known."""
+    return [] if facts is None else [texts.ngettext("{count} token", "{count} tokens", facts.tokens)]
 
 
 def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
@@ -217,11 +246,13 @@ def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
         texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
         SAMPLER_NAMES[recipe.sampler],
         shown(recipe.model, 80),
+        *_length(_notes(done).prompt, texts),
     ]
     line = "-# " + " · ".join(parts)
     if recipe.negative_prompt.strip():
         negative = shown(recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT)
-        line += "\n-# " + texts.gettext("without: {negative}", negative=negative)
+        without = texts.gettext("without: {negative}", negative=negative)
+        line += "\n-# " + " · ".join([without, *_length(_notes(done).negative_prompt, texts)])
     return line
 
 

@@ -7,8 +7,9 @@ from recipes import RECIPE, job_of, recipe
 
 from bot.delivery.layout import layout
 from bot.delivery.render import FAILURES, MAX_ALT, MAX_TEXT, MessageContent, render, seeds_text, shown
-from bot.jobs import Position, State
+from bot.jobs import Notes, Position, State
 from bot.texts import LANGUAGES, Texts
+from sdjax_engine.request import PromptFacts
 
 ENGLISH = Texts.for_locale("en-US")
 
@@ -69,6 +70,60 @@ def test_a_partly_failed_job_shows_what_there_is_and_says_what_failed() -> None:
     assert "seeds 7, 9" in content.footer
 
 
+FITS = PromptFacts(tokens=9, limit=225)
+
+
+def test_a_finished_picture_says_how_many_tokens_its_texts_have() -> None:
+    notes = Notes(prompt=FITS, negative_prompt=PromptFacts(tokens=1, limit=225))
+    content = render(job_of(State.DONE, recipe=recipe(negative_prompt="moon"), notes=notes), None, ENGLISH)
+    assert content.status == ""
+    assert content.footer == (
+        "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo · 9 tokens\n-# without: moon · 1 token"
+    )
+
+
+def test_what_was_left_out_of_a_prompt_is_said_once_and_means_nothing_to_discord() -> None:
+    notes = Notes(prompt=PromptFacts(tokens=229, limit=225, cut="(a *moon*:1.2)"), negative_prompt=FITS)
+    content = render(job_of(State.DONE, State.FAILED, State.DONE, notes=notes), None, ENGLISH)
+    assert content.status.endswith(
+        " Only the first 225 tokens of the prompt had room. Left out: “(a \\*moon\\*:1.2)”"
+    )
+    assert "229 tokens" in content.footer
+
+
+def test_what_was_left_out_of_a_negative_prompt_is_said_too() -> None:
+    notes = Notes(prompt=FITS, negative_prompt=PromptFacts(tokens=80, limit=75, cut="x" * 300))
+    content = render(job_of(State.DONE, notes=notes), None, ENGLISH)
+    assert content.status == (
+        f"Only the first 75 tokens of the negative prompt had room. Left out: “{'x' * 199}…”"
+    )
+
+
+def test_nothing_is_said_of_tokens_where_nothing_is_known_of_them() -> None:
+    content = render(job_of(State.DONE), None, ENGLISH)
+    assert "token" not in content.text
+
+
+def test_no_pictures_no_word_of_their_prompts() -> None:
+    notes = Notes(prompt=PromptFacts(tokens=229, limit=225, cut="a moon"))
+    assert render(job_of(State.CANCELLED, notes=notes), None, ENGLISH).status.startswith("Cancelled.")
+    assert "moon" not in render(job_of(State.FAILED, notes=notes), None, ENGLISH).text
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("ko", "프롬프트에서 앞의 225토큰만 반영되었습니다. 빠진 부분: “달”"),
+        ("zh", "提示词只采用了前 225 个词元，略去了：“달”"),
+        ("ar", "لم يتسع المجال إلا لأول 225 رمزًا من الوصف. ما حُذف: “달”"),
+    ],
+)
+def test_what_was_left_out_is_said_in_the_persons_language(language: str, sentence: str) -> None:
+    notes = Notes(prompt=PromptFacts(tokens=226, limit=225, cut="달"))
+    said = render(job_of(State.DONE, notes=notes), None, Texts.for_locale(language)).status
+    assert said.replace("\N{FIRST STRONG ISOLATE}", "").replace("\N{POP DIRECTIONAL ISOLATE}", "") == sentence
+
+
 PLAIN_FAILURES = [failure for failure in FAILURES if failure != "unsuited_sampler"]
 
 
@@ -123,8 +178,10 @@ def test_a_prompt_means_nothing_to_discord(prompt: str) -> None:
 @pytest.mark.parametrize("letter", ["a", "*", "한", "ب"])
 def test_no_message_outgrows_what_discord_takes(language: str, letter: str) -> None:
     wordy = recipe(prompt=letter * 2000, negative_prompt=letter * 2000, model="m" * 60)
+    facts = PromptFacts(tokens=2000, limit=225, cut=letter * 1775)
+    notes = Notes(prompt=facts, negative_prompt=facts)
     images = [State.DONE] * 4 + [State.FAILED] * 4 + [State.CANCELLED]
-    content = render(job_of(*images, recipe=wordy), None, Texts.for_locale(language))
+    content = render(job_of(*images, recipe=wordy, notes=notes), None, Texts.for_locale(language))
     assert len(content.text) <= MAX_TEXT
     assert content.picture is not None
     assert len(content.picture.alt) <= MAX_ALT
