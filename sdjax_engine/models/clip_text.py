@@ -9,9 +9,9 @@ from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
-from sdjax_engine.models.attention import KeyValues, attend
+from sdjax_engine.models.clip_encoder import CLIPEncoder
 from sdjax_engine.models.config import Config, check_divisible, refuse, settle
-from sdjax_engine.models.layers import Activation, LayerNorm, Shared, activation, linear
+from sdjax_engine.models.layers import LayerNorm, Shared, activation, linear
 
 NAME = "CLIPTextModel"
 PROJECTED_NAME = "CLIPTextModelWithProjection"
@@ -77,7 +77,7 @@ class CLIPTextTransformer(nnx.Module):
         self.embeddings = CLIPTextEmbeddings(
             width, shared, words=values["vocab_size"], positions=values["max_position_embeddings"]
         )
-        self.encoder = CLIPEncoder(values, shared)
+        self.encoder = CLIPEncoder(values, shared, causal=True)
         self.final_layer_norm = LayerNorm(width, shared, eps=values["layer_norm_eps"])
         self.end = values["eos_token_id"]
 
@@ -134,61 +134,3 @@ class CLIPTextEmbeddings(nnx.Module):
     def __call__(self, input_ids: Array) -> Array:
         positions = jnp.arange(input_ids.shape[-1], dtype=jnp.int32)[None, :]
         return self.token_embedding(input_ids) + self.position_embedding(positions)
-
-
-class CLIPEncoder(nnx.Module):
-    """The stack of transformer layers."""
-
-    def __init__(self, values: Config, shared: Shared) -> None:
-        self.layers = nnx.List(CLIPEncoderLayer(values, shared) for _ in range(values["num_hidden_layers"]))
-
-    def __call__(self, x: Array) -> tuple[Array, Array]:
-        """Return what the last layer is given and what it returns."""
-        before = x
-        for layer in self.layers:
-            before, x = x, layer(x)
-        return before, x
-
-
-class CLIPEncoderLayer(nnx.Module):
-    """Causal self-attention and a two-layer perceptron, each around a residual."""
-
-    def __init__(self, values: Config, shared: Shared) -> None:
-        width, eps = values["hidden_size"], values["layer_norm_eps"]
-        self.layer_norm1 = LayerNorm(width, shared, eps=eps)
-        self.self_attn = CLIPAttention(width, shared, heads=values["num_attention_heads"])
-        self.layer_norm2 = LayerNorm(width, shared, eps=eps)
-        act = activation(values["hidden_act"], model=NAME)
-        self.mlp = CLIPMLP(width, values["intermediate_size"], act, shared)
-
-    def __call__(self, x: Array) -> Array:
-        x = x + self.self_attn(self.layer_norm1(x))
-        return x + self.mlp(self.layer_norm2(x))
-
-
-class CLIPAttention(nnx.Module):
-    """Self-attention in which a token sees itself and those before it."""
-
-    def __init__(self, width: int, shared: Shared, *, heads: int) -> None:
-        self.heads = heads
-        self.q_proj = linear(width, width, shared)
-        self.k_proj = linear(width, width, shared)
-        self.v_proj = linear(width, width, shared)
-        self.out_proj = linear(width, width, shared)
-
-    def __call__(self, x: Array) -> Array:
-        by_head = (*x.shape[:-1], self.heads, -1)
-        queries, keys, values = (proj(x).reshape(by_head) for proj in (self.q_proj, self.k_proj, self.v_proj))
-        return self.out_proj(attend(queries, KeyValues(keys, values), causal=True).reshape(x.shape))
-
-
-class CLIPMLP(nnx.Module):
-    """Two linear maps with an activation between them."""
-
-    def __init__(self, width: int, inner: int, act: Activation, shared: Shared) -> None:
-        self.fc1 = linear(width, inner, shared)
-        self.fc2 = linear(inner, width, shared)
-        self.act = act
-
-    def __call__(self, x: Array) -> Array:
-        return self.fc2(self.act(self.fc1(x)))
