@@ -1,0 +1,63 @@
+"""A prompt with more words than there is room for, from /imagine to what its message says of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from serving import Served, serving
+
+from bot.artifacts import Artifacts
+from bot.config import Config, ModelConfig
+from bot.sandbox.client import Member
+from bot.sandbox.component_rules import walk
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from bot.worker.worker import Worker
+from sdjax_engine.engine import Engine
+
+MODEL = ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2)
+ROOM = MODEL.offer.prompt_chunks * 75
+TIMEOUT = 60.0
+
+
+@pytest.fixture
+async def painting(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, tiny_engine: Engine, discord_address: object
+) -> AsyncIterator[Served]:
+    """The shipped bot on the sandbox, and a worker with its engine."""
+    worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0)
+    async with serving(sandbox, store, artifacts, Config(models=(MODEL,))) as served:
+        working = asyncio.create_task(worker.run())
+        yield served
+        worker.drain()
+        async with asyncio.timeout(TIMEOUT):
+            await working
+
+
+async def painted(member: Member, **options: Any) -> str:
+    """What the finished message of a request says."""
+
+    def finished(message: dict[str, Any]) -> bool:
+        return bool(message["attachments"])
+
+    message = await member.message_of(await member.imagine(**options), finished, timeout=TIMEOUT)
+    return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
+
+
+async def test_a_person_reads_in_their_language_what_was_left_out(painting: Served, yuna: Member) -> None:
+    said = await painted(yuna, prompt="red " * ROOM + "(blue:1.2) star", negative_prompt="[white] circle")
+
+    assert f"프롬프트에서 앞의 {ROOM}토큰만 반영되었습니다. 빠진 부분: “(blue:1.2) star”" in said
+    assert f"{ROOM + 2}토큰" in said
+    assert "circle · 2토큰" in said
+    assert "제외 프롬프트에서" not in said
+
+
+async def test_of_a_prompt_that_fits_nothing_is_said_but_its_length(painting: Served, mina: Member) -> None:
+    said = await painted(mina, prompt="(red circle:1.3), blue star")
+
+    assert "· 5 tokens" in said
+    assert "Left out" not in said
