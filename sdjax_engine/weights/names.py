@@ -25,12 +25,21 @@ def reference_name(path: Sequence[str | int]) -> str:
     return ".".join([*map(str, modules), WEIGHT_LEAVES.get(str(leaf), str(leaf))])
 
 
-def current_name(component: str, name: str) -> str | None:
-    """Return today's name of the tensor called `name` in a file, None for a table that holds no weight."""
-    if component == "text_encoder":
-        name = name.removeprefix("text_model.")
-        return None if name == "embeddings.position_ids" else name
-    if component == "vae":
+def current_name(model: str, name: str) -> str | None:
+    """Return today's name of a tensor in a file of a network of class `model`.
+
+    None for a table that holds no weight.
+    """
+    if name.endswith("embeddings.position_ids"):
+        return None
+    if model == "CLIPTextModel":
+        return name.removeprefix("text_model.")
+    if model == "CLIPTextModelWithProjection":
+        inside = name.startswith(("text_model.", "text_projection."))
+        return name if inside else f"text_model.{name}"
+    if model == "StableDiffusionSafetyChecker":
+        return name.replace("vision_model.vision_model.", "vision_model.", 1)
+    if model == "AutoencoderKL":
         return OLD_VAE_NAME.sub(lambda match: f"{match[1]}.{OLD_VAE_ATTENTION[match[2]]}.", name)
     return name
 

@@ -1,36 +1,42 @@
-"""Filling a network's parameters from safetensors files, strict both ways."""
+"""Which tensor in a file is which parameter, strict both ways."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import jax
-import numpy as np
-import numpy.typing as npt
 from flax import nnx
-from jax.typing import DTypeLike
-from safetensors import SafetensorError, safe_open
 
-from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.names import arrange, current_name, fits, reference_name, reference_shape
-from sdjax_engine.wording import first_line
+from sdjax_engine.weights.headers import Header, read_header
+from sdjax_engine.weights.names import current_name, fits, reference_name, reference_shape
 
-Put = Callable[[npt.NDArray[Any]], jax.Array]
 STORED_DTYPES = frozenset({"F64", "F32", "F16", "BF16"})
 MOST_LISTED = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A tensor in a file: the file, its name there, its shape and the code of its dtype."""
+    """A tensor in a file: its shape, the code of its dtype, its first byte in the file, its bytes.
+
+    `transposed`: the file holds a matrix whose rows are this tensor's columns.
+    """
 
     file: Path
-    name: str
     shape: tuple[int, ...]
     dtype: str
+    offset: int
+    size: int
+    transposed: bool = False
+
+    def turned(self) -> Stored:
+        """The same numbers as the transposed matrix."""
+        return replace(self, shape=self.shape[::-1], transposed=not self.transposed)
+
+    def share(self, index: int, count: int) -> Stored:
+        """The `index`th of `count` equal shares along the first axis."""
+        rows, size = self.shape[0] // count, self.size // count
+        return replace(self, shape=(rows, *self.shape[1:]), offset=self.offset + index * size, size=size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +48,7 @@ class Parameter:
 
     @property
     def leaf(self) -> str:
+        """The last name of the path: `kernel`, `bias`, `scale`, `embedding`, …"""
         return str(self.path[-1])
 
 
@@ -53,26 +60,25 @@ def parameters_of(state: nnx.State) -> dict[str, Parameter]:
     }
 
 
-def stored_tensors(component: str, files: Sequence[Path]) -> dict[str, Stored]:
-    """Return the tensors in `files` by today's names, reading headers only.
+def tensors_in(file: Path, header: Header) -> dict[str, Stored]:
+    """Return the tensors of a file by the names they have in it."""
+    return {
+        name: Stored(file=file, shape=entry.shape, dtype=entry.dtype, offset=entry.offset, size=entry.size)
+        for name, entry in header.entries.items()
+    }
+
+
+def stored_tensors(model: str, files: Sequence[Path]) -> dict[str, Stored]:
+    """Return the tensors in the files of a network of class `model` by today's names, reading headers only.
 
     Raises UnreadableCheckpoint for a file that is no whole safetensors file.
     """
     found = {}
     for file in files:
-        try:
-            with safe_open(file, "np") as opened:
-                for name in opened.keys():  # noqa: SIM118 - the opened file is no mapping
-                    current = current_name(component, name)
-                    if current is not None:
-                        part = opened.get_slice(name)
-                        found[current] = Stored(
-                            file=file, name=name, shape=tuple(part.get_shape()), dtype=part.get_dtype()
-                        )
-        except (SafetensorError, OSError) as error:
-            raise UnreadableCheckpoint(
-                f"{file} is not a whole safetensors file: {first_line(error)}"
-            ) from error
+        for name, stored in tensors_in(file, read_header(file)).items():
+            current = current_name(model, name)
+            if current is not None:
+                found[current] = stored
     return found
 
 
@@ -100,27 +106,3 @@ def shorten(names: Sequence[str]) -> str:
     """Return the names as one text, the first few where there are many."""
     text = ", ".join(names[:MOST_LISTED])
     return text if len(names) <= MOST_LISTED else f"{text} and {len(names) - MOST_LISTED} more"
-
-
-def fill(
-    state: nnx.State,
-    *,
-    stored: Mapping[str, Stored],
-    wanted: Mapping[str, Parameter],
-    dtype: DTypeLike,
-    put: Put,
-) -> nnx.State:
-    """Return `state` with every abstract parameter replaced by `put` of its tensor in `dtype`.
-
-    Tensors are read one at a time, so that the host never holds more than one of them.
-    """
-    values: dict[tuple[str | int, ...], jax.Array] = {}
-    for file in dict.fromkeys(each.file for each in stored.values()):
-        with safe_open(file, "np") as opened:
-            for name, parameter in wanted.items():
-                if stored[name].file == file:
-                    tensor = arrange(opened.get_tensor(stored[name].name), parameter.shape, parameter.leaf)
-                    values[parameter.path] = put(np.ascontiguousarray(tensor, dtype=dtype))
-    return nnx.from_flat_state(
-        [(path, variable.replace(values[tuple(path)])) for path, variable in nnx.to_flat_state(state)]
-    )

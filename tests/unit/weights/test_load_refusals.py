@@ -104,8 +104,8 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
         ("down_block_types", "AttnDownBlock2D"),
     ),
     "feature we lack": (
-        configure(UNET_CONFIG, addition_embed_type="text_time", time_cond_proj_dim=256),
-        ("addition_embed_type='text_time'", "time_cond_proj_dim=256"),
+        configure(UNET_CONFIG, addition_embed_type="image", class_embed_type="timestep"),
+        ("addition_embed_type='image'", "class_embed_type='timestep'"),
     ),
     "feature of tomorrow": (configure(UNET_CONFIG, a_new_trick=True), ("a_new_trick=True",)),
     "unknown activation": (configure(TEXT_CONFIG, hidden_act="swoosh"), ("swoosh",)),
@@ -172,10 +172,6 @@ def test_square_kernel_turned_about_is_a_wrong_shape_where_sizes_differ(folder: 
 
 def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "nowhere") in refusal(tmp_path / "nowhere")
-
-
-def test_single_file_is_refused(folder: Path) -> None:
-    assert "is a file" in refusal(folder / UNET_FILE)
 
 
 def test_unknown_dtype_is_refused_with_the_choices(original: Path) -> None:

@@ -1,0 +1,105 @@
+"""Converted parameters kept on disk, so that a second start reads them directly: one file for each network.
+
+A file is named after its source and after what it was made from: the names, sizes and times of the source's
+files, the network's configuration and the layout's version. It is written beside its place and moved there
+when it is whole. A file that does not fit is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.headers import read_header
+from sdjax_engine.weights.kept import Placed, Writer, fits, kept_arrays
+from sdjax_engine.weights.networks import Plan
+
+LAYOUT = 1  # to be raised with every change of what a file holds under the same names and shapes
+FOLDER = "weights"
+SECONDS_UNTIL_GIVEN_UP = 3600.0  # a file that is being written is touched all the time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """The kept parameters of one source; what is kept of others in the same folder is not touched."""
+
+    folder: Path
+    source: str
+
+    def read(self, name: str, plan: Plan) -> Iterator[Placed] | None:
+        """Give the parameters of the network `name`, or return None where none are kept that fit.
+
+        Raises UnreadableCheckpoint, while giving, for a file that cannot be read any more.
+        """
+        file = self.place(name, plan)
+        try:
+            header = read_header(file)
+        except UnreadableCheckpoint:
+            return None
+        return kept_arrays(file, header, plan) if fits(header, plan) else None
+
+    def keep(self, name: str, plan: Plan, arrays: Iterable[Placed]) -> Iterator[Placed]:
+        """Pass the parameters of the network `name` on and keep them; a full disk only ends the keeping."""
+        place = self.place(name, plan)
+        part = place.with_name(f"{place.stem}.{os.getpid()}.part")
+        writer: Writer | None = None
+        try:
+            with suppress(OSError):
+                writer = Writer(part, plan)
+            for placed in arrays:
+                if writer is not None and not written(writer, placed):
+                    writer.close()
+                    writer = None
+                yield placed
+            with suppress(OSError):
+                if writer is not None:
+                    writer.finish()
+                    part.replace(place)
+                    self.forget_others(name, plan, place)
+        finally:
+            if writer is not None:
+                writer.close()
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+    def place(self, name: str, plan: Plan) -> Path:
+        """Where the parameters of the network `name` are kept."""
+        files = sorted({each.file for each in plan.part.stored.values()})
+        facts = [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        made_from = [LAYOUT, facts, plan.part.model, plan.part.config]
+        return self.folder / FOLDER / f"{self.group(name, plan)}-{short(made_from)}.safetensors"
+
+    def group(self, name: str, plan: Plan) -> str:
+        """What the files of one network of one source have in common, whatever they were made from."""
+        return short([self.source, name, np.dtype(plan.dtype).name])
+
+    def forget_others(self, name: str, plan: Plan, place: Path) -> None:
+        """Remove what is kept of earlier files of this network, and what was never finished."""
+        given_up = time.time() - SECONDS_UNTIL_GIVEN_UP
+        for file in place.parent.glob(f"{self.group(name, plan)}-*"):
+            with suppress(OSError):
+                if file != place and (file.suffix == ".safetensors" or file.stat().st_mtime < given_up):
+                    file.unlink()
+
+
+def written(writer: Writer, placed: Placed) -> bool:
+    """Whether a parameter could be written."""
+    try:
+        writer.write(*placed)
+    except OSError:
+        return False
+    return True
+
+
+def short(content: object) -> str:
+    """Return some digits that stand for a content."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]

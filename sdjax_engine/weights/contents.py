@@ -1,0 +1,118 @@
+"""What a source holds before any tensor is read, whatever its layout, and whether it belongs together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sdjax_engine.prompts import Tokenizer
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.checkpoint import scale_of
+from sdjax_engine.weights.networks import Part
+from sdjax_engine.weights.reading import starts
+
+TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
+TIME_IDS = 6  # original size, crop's corner, target size: two numbers each
+DEFAULT_SIDE = 64  # of the latent picture where the UNet's configuration names none: the reference's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """The networks by the names that model_index.json gives them, and all that is no network.
+
+    `tokenizers` are in the order of the text encoders; `origin` is what messages call the source.
+    """
+
+    origin: str
+    pipeline: str
+    parts: Mapping[str, Part]
+    tokenizers: tuple[Tokenizer, ...]
+    scheduler_config: dict[str, Any]
+    preprocessor_config: dict[str, Any] = field(default_factory=dict)
+    force_zeros_for_empty_prompt: bool = False
+
+    @property
+    def is_xl(self) -> bool:
+        """Whether the pipeline is one of SDXL: two text encoders, sizes beside the prompt."""
+        return "XL" in self.pipeline
+
+    @property
+    def native_size(self) -> tuple[int, int]:
+        """The (width, height) in pixels that the UNet was trained at."""
+        return native_size_of(self.parts["unet"].config, self.parts["vae"].config)
+
+
+def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int, int]:
+    """Return (width, height) in pixels of pictures of the UNet's `sample_size`."""
+    size = unet.get("sample_size") or DEFAULT_SIDE
+    height, width = size if isinstance(size, tuple | list) else (size, size)
+    scale = scale_of(vae)
+    return int(width) * scale, int(height) * scale
+
+
+def check_together(contents: Contents) -> None:
+    """Raise UnreadableCheckpoint for components that do not belong together."""
+    unet, vae = contents.parts["unet"].config, contents.parts["vae"].config
+    texts = [contents.parts[name].config for name in TEXT_ENCODERS if name in contents.parts]
+    latent = vae["latent_channels"]
+    clashes = {
+        "the UNet's out_channels are not the autoencoder's latent_channels": unet["out_channels"] != latent,
+        "the UNet's in_channels are neither the autoencoder's latent_channels nor twice those and a mask": (
+            unet["in_channels"] not in (latent, 2 * latent + 1)
+        ),
+        "the UNet's cross_attention_dim is not the text encoder's hidden_size": (
+            set(unet["cross_attention_dim"]) != {sum(text["hidden_size"] for text in texts)}
+        ),
+        "the tokenizer has more words than the text encoder": any(
+            tokenizer.size > text["vocab_size"]
+            for tokenizer, text in zip(contents.tokenizers, texts, strict=True)
+        ),
+        "the tokenizer's prompts are longer than the text encoder's": any(
+            tokenizer.length > text["max_position_embeddings"]
+            for tokenizer, text in zip(contents.tokenizers, texts, strict=True)
+        ),
+        **clashes_of_xl(contents, unet, texts),
+    }
+    wrong = [sentence for sentence, is_so in clashes.items() if is_so]
+    if wrong:
+        raise UnreadableCheckpoint(f"The parts of {contents.origin} do not fit together: {'; '.join(wrong)}.")
+
+
+def clashes_of_xl(
+    contents: Contents, unet: Mapping[str, Any], texts: list[dict[str, Any]]
+) -> dict[str, bool]:
+    """Return what must not be so of the conditioning on the pooled prompt and on sizes."""
+    kind = unet["addition_embed_type"]
+    if not contents.is_xl:
+        return {
+            f"{contents.pipeline} has nothing for the UNet's addition_embed_type {kind}": kind is not None
+        }
+    if kind is None:
+        return {f"the UNet has no addition_embed_type, which {contents.pipeline} needs": True}
+    width = texts[-1]["projection_dim"] + TIME_IDS * unet["addition_time_embed_dim"]
+    return {
+        "the UNet's projection_class_embeddings_input_dim is not the second text encoder's projection_dim "
+        f"and {TIME_IDS} times addition_time_embed_dim": unet["projection_class_embeddings_input_dim"]
+        != width,
+        "the two tokenizers' prompts are not of one length": (
+            len({tokenizer.length for tokenizer in contents.tokenizers}) != 1
+        ),
+    }
+
+
+def fingerprint_of(contents: Contents) -> str:
+    """Return a sha256 of all configurations, the tensors' names, shapes and dtypes, and some of their bytes.
+
+    It tells apart two checkpoints of one architecture without reading them whole.
+    """
+    digest = hashlib.sha256()
+    configs = {name: part.config for name, part in contents.parts.items()}
+    settings = [contents.pipeline, configs, contents.scheduler_config, contents.force_zeros_for_empty_prompt]
+    digest.update(json.dumps(settings, sort_keys=True).encode())
+    for name, part in sorted(contents.parts.items()):
+        for tensor, stored, start in starts(part.stored):
+            digest.update(f"{name} {tensor} {stored.dtype} {stored.shape} ".encode() + start)
+    return digest.hexdigest()

@@ -1,0 +1,120 @@
+"""What no tensor of a file in the original layout tells: what its family has in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sdjax_engine.weights.tensors import Stored
+
+CLIP, OPEN_CLIP = "quick_gelu", "gelu"
+SCHEDULE: dict[str, Any] = {
+    "num_train_timesteps": 1000,
+    "beta_start": 0.00085,
+    "beta_end": 0.012,
+    "beta_schedule": "scaled_linear",
+    "set_alpha_to_one": False,
+    "skip_prk_steps": True,
+    "steps_offset": 1,
+    "clip_sample": False,
+}
+HEAD_WIDTH = 64
+RESOLUTION = re.compile(r"(\d{2,5})x(\d{2,5})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """A text encoder's place in the file: its prefix, and whose code it is."""
+
+    name: str
+    prefix: str
+    is_open_clip: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Checkpoints of one architecture.
+
+    `heads` is the number of heads of every block, None for as many as have 64 channels each; `side` that of
+    the pictures it was trained at, in pixels; `schedule` the reference's settings for such a file.
+    """
+
+    pipeline: str
+    encoders: tuple[Encoder, ...]
+    scaling_factor: float
+    side: int
+    schedule: dict[str, Any] = field(default_factory=dict)
+    heads: int | None = None
+
+    def heads_of(self, width: int) -> int:
+        """The heads of a block of this many channels."""
+        return self.heads or width // HEAD_WIDTH
+
+    def matches(self, names: frozenset[str]) -> bool:
+        """Whether a file with tensors of these names is of this family."""
+        return all(any(name.startswith(each.prefix) for name in names) for each in self.encoders)
+
+
+SD_1 = Family(
+    pipeline="StableDiffusion",
+    encoders=(Encoder(name="text_encoder", prefix="cond_stage_model.transformer."),),
+    scaling_factor=0.18215,
+    side=512,
+    schedule=SCHEDULE | {"_class_name": "PNDMScheduler"},
+    heads=8,
+)
+SD_2 = Family(
+    pipeline="StableDiffusion",
+    encoders=(Encoder(name="text_encoder", prefix="cond_stage_model.model.", is_open_clip=True),),
+    scaling_factor=0.18215,
+    side=768,
+    schedule=SCHEDULE | {"_class_name": "DDIMScheduler", "prediction_type": "v_prediction"},
+)
+SD_XL = Family(
+    pipeline="StableDiffusionXL",
+    encoders=(
+        Encoder(name="text_encoder", prefix="conditioner.embedders.0.transformer."),
+        Encoder(name="text_encoder_2", prefix="conditioner.embedders.1.model.", is_open_clip=True),
+    ),
+    scaling_factor=0.13025,
+    side=1024,
+    schedule=SCHEDULE | {"_class_name": "EulerDiscreteScheduler", "timestep_spacing": "leading"},
+)
+FAMILIES = (SD_XL, SD_2, SD_1)
+
+
+def scheduler_config_of(
+    family: Family, tensors: Mapping[str, Stored], notes: Mapping[str, str], *, inpaints: bool
+) -> dict[str, Any]:
+    """Return the scheduler_config.json of a file that has none.
+
+    The reference takes its family's, in which SD 2.x predicts v; its inpainting form was trained on from the
+    one that predicts noise. What the file itself says goes before that: the note `modelspec.prediction_type`,
+    and the empty tensors `v_pred` and `ztsnr` by which later checkpoints are marked.
+    """
+    config = dict(family.schedule)
+    if inpaints:
+        config.pop("prediction_type", None)
+    noted = notes.get("modelspec.prediction_type", "")
+    if noted == "epsilon":
+        config["prediction_type"] = "epsilon"
+    if noted in ("v", "v_prediction") or "v_pred" in tensors:
+        config["prediction_type"] = "v_prediction"
+    if "ztsnr" in tensors:
+        config |= {"rescale_betas_zero_snr": True, "timestep_spacing": "trailing"}
+    return config
+
+
+def latent_size(family: Family, scheduler: Mapping[str, Any], notes: Mapping[str, str], *, scale: int) -> Any:
+    """Return the UNet's `sample_size`: what the file notes, else its family's.
+
+    SD 2.x that predicts noise was trained at 512 pixels.
+    """
+    noted = RESOLUTION.fullmatch(notes.get("modelspec.resolution", ""))
+    if noted:
+        return [int(noted[2]) // scale, int(noted[1]) // scale]
+    predicts_noise = scheduler.get("prediction_type", "epsilon") == "epsilon"
+    side = SD_1.side if family is SD_2 and predicts_noise else family.side
+    return side // scale

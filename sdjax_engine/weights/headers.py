@@ -1,0 +1,73 @@
+"""What a safetensors file says of its tensors, read without touching them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.wording import first_line
+
+PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+POINTER_START = b"version https://git-lfs"
+WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safetensors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A tensor in a file: its shape, the code of its dtype, its first byte in the file, its bytes."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """All tensors of a file by name, and what its writer noted beside them."""
+
+    entries: Mapping[str, Entry]
+    notes: Mapping[str, str]
+
+
+def read_header(file: Path) -> Header:
+    """Return the header of a safetensors file, or raise UnreadableCheckpoint where it is no whole one."""
+    check_start(file)
+    try:
+        with safe_open(file, "np"):  # checks that the tensors fill the file exactly
+            pass
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(8), "little")
+            described = json.loads(opened.read(length))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UnreadableCheckpoint(f"{file} is not a whole safetensors file: {first_line(error)}") from error
+    notes = described.pop("__metadata__", None) or {}
+    entries = {}
+    for name, each in described.items():
+        begin, end = each["data_offsets"]
+        entries[name] = Entry(
+            shape=tuple(each["shape"]), dtype=each["dtype"], offset=8 + length + begin, size=end - begin
+        )
+    return Header(entries=entries, notes=notes)
+
+
+def check_start(file: Path) -> None:
+    """Raise UnreadableCheckpoint for what is plainly something else, told by its first bytes."""
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(32)
+    except OSError as error:
+        raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
+    if not start:
+        raise UnreadableCheckpoint(f"{file} is empty, and so not a whole safetensors file.")
+    if start.startswith(PICKLE_STARTS):
+        raise UnreadableCheckpoint(f"{file} is a pickle, and {WHY_NO_PICKLES}.")
+    if start.startswith(POINTER_START):
+        raise UnreadableCheckpoint(
+            f"{file} is a pointer of Git LFS, not a whole safetensors file: fetch it with `git lfs pull`."
+        )

@@ -1,0 +1,159 @@
+"""Checkpoints on the hub: into the hub's own cache, which is also where they are found without a network."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.utils import tqdm as hub_tqdm
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.naming import INDEX, STEMS, TEXT_FILES, weight_patterns
+from sdjax_engine.wording import first_line
+
+Report = Callable[[str], None]
+SECONDS_BETWEEN_REPORTS = 2.0
+FORBIDDEN = (401, 403)
+
+
+def is_hub_id(source: str) -> bool:
+    """Whether `source` could be `owner/name` on the hub rather than a path."""
+    parts = source.split("/")
+    return len(parts) == 2 and all(part and part[0] not in ".~" for part in parts)
+
+
+def download(
+    repo_id: str,
+    *,
+    revision: str | None,
+    variant: str | None,
+    weights: bool = True,
+    safety_checker: bool = False,
+    report: Report | None = None,
+) -> Path:
+    """Fetch what is not in the hub's cache yet and return the snapshot's folder.
+
+    Only configurations, tokenizer files and the safetensors wanted are fetched; a component without files of
+    `variant` is fetched plain. An interrupted download goes on where it stopped. Raises UnreadableCheckpoint.
+    """
+    folder = fetch(repo_id, TEXT_FILES, revision=revision, report=report)
+    if not weights:
+        return folder
+    wanted = [name for name in components_of(folder) if safety_checker or name != "safety_checker"]
+    patterns = [each for name in wanted for each in weight_patterns(name, variant)]
+    if patterns:
+        fetch(repo_id, patterns, revision=revision, report=report)
+    bare = [name for name in wanted if variant and not any((folder / name).glob("*.safetensors"))]
+    if bare:
+        plain = [each for name in bare for each in weight_patterns(name, None)]
+        fetch(repo_id, plain, revision=revision, report=report)
+    return folder
+
+
+def components_of(folder: Path) -> list[str]:
+    """Return the networks that model_index.json names; what is wrong with it is found out when it is read."""
+    try:
+        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        return [name for name in STEMS if isinstance(index.get(name), list) and index[name][-1] is not None]
+    except (OSError, ValueError, AttributeError, IndexError):
+        return []
+
+
+def fetch(
+    repo_id: str, patterns: Sequence[str], *, revision: str | None, report: Report | None = None
+) -> Path:
+    """Fetch the files of these patterns and return the snapshot's folder; raises UnreadableCheckpoint."""
+    with refusals(repo_id, revision):
+        return Path(
+            snapshot_download(
+                repo_id,
+                revision=revision,
+                allow_patterns=list(patterns),
+                tqdm_class=progress_bar(repo_id, report),
+            )
+        )
+
+
+@contextmanager
+def refusals(repo_id: str, revision: str | None) -> Iterator[None]:
+    """Turn the hub's errors into one sentence each."""
+    try:
+        yield
+    except GatedRepoError as error:
+        raise UnreadableCheckpoint(
+            f"{repo_id} asks for its terms to be accepted: do so on its page, then log in with "
+            f"`hf auth login` or set HF_TOKEN."
+        ) from error
+    except RevisionNotFoundError as error:
+        raise UnreadableCheckpoint(f"{repo_id} has no revision {revision!r}.") from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise UnreadableCheckpoint(
+            f"There is neither a folder {repo_id} nor a checkpoint of that name on the hub that you may "
+            f"read: if it is private, log in with `hf auth login` or set HF_TOKEN."
+        ) from error
+    except (LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
+        raise UnreadableCheckpoint(not_reached(repo_id, error)) from error
+    except HfHubHTTPError as error:
+        raise UnreadableCheckpoint(
+            f"The hub refuses {repo_id}: {first_line(error)}"
+            if error.response.status_code not in FORBIDDEN
+            else f"The hub does not let you read {repo_id}: log in with `hf auth login` or set HF_TOKEN."
+        ) from error
+    except OSError as error:
+        raise UnreadableCheckpoint(not_reached(repo_id, error)) from error
+
+
+def not_reached(repo_id: str, error: Exception) -> str:
+    cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    return (
+        f"There is no folder {repo_id}, and the hub cannot be reached for a checkpoint of that name: "
+        f"{first_line(cause)}"
+    )
+
+
+def progress_bar(repo_id: str, report: Report | None) -> type[Any]:
+    """Return the class of the hub's progress bars that tells `report` instead, every few seconds at most."""
+
+    class Bar(hub_tqdm):  # type: ignore[misc, unused-ignore]
+        """Counts as the hub's bars do, shows nothing on a terminal."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self.is_bytes = kwargs.get("name") == "huggingface_hub.snapshot_download"
+            self.told = time.monotonic()
+            self.lock = threading.Lock()
+            super().__init__(*args, **(kwargs | {"disable": True}))
+            self.n = 0
+
+        def update(self, n: float | None = 1) -> None:
+            with self.lock:
+                self.n += int(n or 0)
+                now = time.monotonic()
+                due = now - self.told >= SECONDS_BETWEEN_REPORTS or self.n == self.total
+                if self.is_bytes and report is not None and n and due:
+                    self.told = now
+                    report(
+                        f"{repo_id}: {megabytes(self.n)} of {megabytes(self.total or self.n)} MB downloaded"
+                    )
+
+    return Bar
+
+
+def megabytes(count: float) -> str:
+    """Return a number of bytes in millions, with one decimal below ten."""
+    millions = count / 1e6
+    return f"{millions:.1f}" if millions < 10 else f"{millions:.0f}"

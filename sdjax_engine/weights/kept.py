@@ -1,0 +1,81 @@
+"""A file of converted parameters: safetensors, the tensors in our layout and under our names."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.weights.headers import Header
+from sdjax_engine.weights.networks import Plan
+from sdjax_engine.weights.reading import aligned, read_file, read_into
+
+CODES = {"float32": "F32", "bfloat16": "BF16"}
+Placed = tuple[tuple[str | int, ...], npt.NDArray[Any]]
+
+
+def key_of(path: tuple[str | int, ...]) -> str:
+    """Return the name of a parameter in the file."""
+    return ".".join(map(str, path))
+
+
+def expected(plan: Plan) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return the shape and the dtype's code of every tensor that a file holds, and no other."""
+    code = CODES[np.dtype(plan.dtype).name]
+    return {key_of(each.path): (each.shape, code) for each in plan.wanted.values()}
+
+
+def fits(header: Header, plan: Plan) -> bool:
+    """Whether a file of this header holds the parameters of this network."""
+    return {key: (each.shape, each.dtype) for key, each in header.entries.items()} == expected(plan)
+
+
+def kept_arrays(file: Path, header: Header, plan: Plan) -> Iterator[Placed]:
+    """Give every parameter, in the order of the file; raises UnreadableCheckpoint if that fails."""
+    paths = {key_of(each.path): each.path for each in plan.wanted.values()}
+    with read_file(file) as opened:
+        for key, entry in sorted(header.entries.items(), key=lambda item: item[1].offset):
+            array = aligned(entry.shape, plan.dtype)
+            read_into(array.reshape(-1).view(np.uint8), opened, entry.offset)
+            yield paths[key], array
+
+
+class Writer:
+    """Writes the parameters of a network into `file`, in whatever order they come; raises OSError."""
+
+    def __init__(self, file: Path, plan: Plan) -> None:
+        described: dict[str, dict[str, object]] = {}
+        offsets: dict[str, int] = {}
+        offset = 0
+        for key, (shape, code) in expected(plan).items():
+            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(plan.dtype).itemsize
+            described[key] = {"dtype": code, "shape": shape, "data_offsets": (offset, offset + size)}
+            offsets[key] = offset
+            offset += size
+        text = json.dumps(described).encode()
+        text += b" " * (-len(text) % 8)
+        self._offsets = {key: 8 + len(text) + each for key, each in offsets.items()}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._opened = file.open("wb", buffering=0)
+        self._opened.write(len(text).to_bytes(8, "little") + text)
+
+    def write(self, path: tuple[str | int, ...], array: npt.NDArray[Any]) -> None:
+        """Write one parameter."""
+        view = array.reshape(-1).view(np.uint8).data
+        self._opened.seek(self._offsets[key_of(path)])
+        while view:
+            view = view[self._opened.write(view) :]
+
+    def finish(self) -> None:
+        """Wait until all that was written is on the disk, and close."""
+        os.fsync(self._opened.fileno())
+        self._opened.close()
+
+    def close(self) -> None:
+        """Close without waiting."""
+        self._opened.close()

@@ -1,0 +1,29 @@
+"""How files are called in the diffusers layout."""
+
+from __future__ import annotations
+
+INDEX = "model_index.json"
+PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")
+TEXT_FILES = (INDEX, "*/*.json", "*/*.txt")
+TOKENIZER_FILES = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
+DIFFUSERS_STEM, TRANSFORMERS_STEM = "diffusion_pytorch_model", "model"
+STEMS = {
+    "text_encoder": TRANSFORMERS_STEM,
+    "text_encoder_2": TRANSFORMERS_STEM,
+    "unet": DIFFUSERS_STEM,
+    "vae": DIFFUSERS_STEM,
+    "safety_checker": TRANSFORMERS_STEM,
+}
+
+
+def stem_of(component: str) -> str:
+    """Return what the weights of a component are called, before `.safetensors`."""
+    return STEMS[component]
+
+
+def weight_patterns(component: str, variant: str | None) -> list[str]:
+    """Return the patterns of one component's safetensors, whole or in shards."""
+    stem = f"{component}/{stem_of(component)}"
+    mark = f".{variant}" if variant else ""
+    shard = "-?????-of-?????"
+    return [f"{stem}{part}.safetensors" for part in dict.fromkeys((mark, f"{mark}{shard}", f"{shard}{mark}"))]

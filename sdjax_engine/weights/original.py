@@ -1,0 +1,176 @@
+"""A single safetensors file in the original layout, as most community checkpoints come.
+
+Its tensors tell what it is: which text encoders there are, how many input channels the UNet has. What no
+tensor tells is the family's: the numbers of heads, the autoencoder's scaling, the schedule. A file
+`NAME.scheduler_config.json` beside `NAME.safetensors` sets the schedule of those few checkpoints that leave
+their family's, such as SD-Turbo and SDXL-Turbo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
+from sdjax_engine.weights.families import (
+    CLIP,
+    FAMILIES,
+    OPEN_CLIP,
+    SD_XL,
+    Encoder,
+    Family,
+    latent_size,
+    scheduler_config_of,
+)
+from sdjax_engine.weights.files import read_json
+from sdjax_engine.weights.headers import WHY_NO_PICKLES, read_header
+from sdjax_engine.weights.hub import Report
+from sdjax_engine.weights.naming import PICKLES
+from sdjax_engine.weights.networks import Part, settle_config
+from sdjax_engine.weights.original_text import clip_names, open_clip_names, text_config
+from sdjax_engine.weights.original_unet import unet_config, unet_names
+from sdjax_engine.weights.original_vae import level_count, vae_config, vae_names
+from sdjax_engine.weights.strangers import check_nothing_else, name_stranger
+from sdjax_engine.weights.tensors import Stored, tensors_in
+from sdjax_engine.weights.vocabulary import find_tokenizer
+from sdjax_engine.wording import first_line
+
+Tensors = dict[str, Stored]
+UNET = "model.diffusion_model."
+VAES = ("first_stage_model.", "vae.")
+MASK = 1  # channel of an inpainting UNet beside two latent pictures
+
+
+@dataclass(frozen=True, kw_only=True)
+class Original:
+    """A recognised file: its family, and the networks' tensors by the names they have there."""
+
+    file: Path
+    family: Family
+    unet: Tensors
+    vae: Tensors
+    encoders: Mapping[str, Tensors]
+    scheduler_config: dict[str, Any]
+    sample_size: Any
+    inpaints: bool
+
+    @property
+    def pipeline(self) -> str:
+        """The reference's class for such a file."""
+        return f"{self.family.pipeline}{'Inpaint' if self.inpaints else ''}Pipeline"
+
+
+def read_single_file(file: Path, *, report: Report | None) -> Contents:
+    """Return what the checkpoint `file` holds; raises UnreadableCheckpoint."""
+    original = recognise(file)
+    texts = {each.name: text_part(original, each) for each in original.family.encoders}
+    pooled = texts["text_encoder_2"].config["projection_dim"] if original.family is SD_XL else None
+    return Contents(
+        origin=str(file),
+        pipeline=original.pipeline,
+        parts={**texts, "unet": unet_part(original, pooled_width=pooled), "vae": vae_part(original)},
+        tokenizers=tuple(
+            find_tokenizer(
+                file,
+                name=each.name.replace("text_encoder", "tokenizer"),
+                is_open_clip=each.is_open_clip,
+                report=report,
+            )
+            for each in original.family.encoders
+        ),
+        scheduler_config=original.scheduler_config,
+        force_zeros_for_empty_prompt=original.family is SD_XL,
+    )
+
+
+def recognise(file: Path) -> Original:
+    """Return which family's checkpoint a file is, reading its header only; raises UnreadableCheckpoint."""
+    if any(file.match(pattern) for pattern in PICKLES):
+        raise UnreadableCheckpoint(f"{file} holds pickled weights, and {WHY_NO_PICKLES}.")
+    header = read_header(file)
+    tensors = tensors_in(file, header)
+    family = next((each for each in FAMILIES if each.matches(frozenset(tensors))), None)
+    unet, vae = inside(tensors, UNET), inside(tensors, *VAES)
+    if family is None or "input_blocks.0.0.weight" not in unet or "decoder.conv_in.weight" not in vae:
+        raise name_stranger(file, tensors)
+    prefixes = (UNET, *VAES, *(each.prefix for each in family.encoders))
+    check_nothing_else(file, [name for name in tensors if not name.startswith(prefixes)])
+    latent = vae["decoder.conv_in.weight"].shape[1]
+    inpaints = unet["input_blocks.0.0.weight"].shape[1] == 2 * latent + MASK
+    scheduler = own_scheduler(file) or scheduler_config_of(family, tensors, header.notes, inpaints=inpaints)
+    return Original(
+        file=file,
+        family=family,
+        unet=unet,
+        vae=vae,
+        encoders={each.name: inside(tensors, each.prefix) for each in family.encoders},
+        scheduler_config=scheduler,
+        sample_size=latent_size(family, scheduler, header.notes, scale=2 ** (level_count(vae) - 1)),
+        inpaints=inpaints,
+    )
+
+
+def own_scheduler(file: Path) -> dict[str, Any] | None:
+    """Return the schedule in the file beside the checkpoint, None where there is none."""
+    beside = file.with_name(f"{file.stem}.scheduler_config.json")
+    return read_json(beside) if beside.is_file() else None
+
+
+def inside(tensors: Tensors, *prefixes: str) -> Tensors:
+    """Return the tensors whose names start with one of `prefixes`, without it."""
+    found = {}
+    for name, stored in tensors.items():
+        for prefix in prefixes:
+            if name.startswith(prefix):
+                found[name.removeprefix(prefix)] = stored
+    return found
+
+
+def text_part(original: Original, encoder: Encoder) -> Part:
+    """Return a text encoder; the last of two is the one with a projection."""
+    projected = encoder.name == TEXT_ENCODERS[1]
+    tensors = original.encoders[encoder.name]
+    named = open_clip_names(tensors, projected=projected) if encoder.is_open_clip else clip_names(tensors)
+    model = "CLIPTextModelWithProjection" if projected else "CLIPTextModel"
+    act = OPEN_CLIP if encoder.is_open_clip else CLIP
+    return part(original, model, encoder.name, named, lambda: text_config(named, hidden_act=act))
+
+
+def unet_part(original: Original, *, pooled_width: int | None) -> Part:
+    """Return the UNet."""
+
+    def config() -> dict[str, Any]:
+        inferred = unet_config(original.unet, heads=original.family.heads_of, pooled_width=pooled_width)
+        return inferred | {"sample_size": original.sample_size}
+
+    return part(original, "UNet2DConditionModel", "unet", unet_names(original.unet), config)
+
+
+def vae_part(original: Original) -> Part:
+    """Return the autoencoder."""
+    scale = original.family.scaling_factor
+    side = original.family.side
+
+    def config() -> dict[str, Any]:
+        return vae_config(original.vae, scaling_factor=scale, sample_size=side)
+
+    return part(original, "AutoencoderKL", "vae", vae_names(original.vae), config)
+
+
+def part(
+    original: Original, model: str, name: str, named: Tensors, config: Callable[[], dict[str, Any]]
+) -> Part:
+    """Return a network whose configuration is inferred; raises UnreadableCheckpoint where there is none."""
+    origin = f"the {name} in {original.file}"
+    try:
+        inferred = config()
+    except (KeyError, IndexError, ValueError) as error:
+        raise UnreadableCheckpoint(
+            f"{original.file} lacks what tells the shape of its {name}: {first_line(error)}"
+        ) from error
+    return Part(
+        model=model, config=settle_config(model, inferred, origin=origin), stored=named, origin=origin
+    )

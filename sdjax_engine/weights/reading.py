@@ -1,0 +1,102 @@
+"""Tensors from files to arrays in our layout, one at a time.
+
+The bytes are read, not mapped, into one buffer that is used again for each tensor: what a load holds beside
+its result is the largest tensor, and the files' pages never count as the process's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from jax.typing import DTypeLike
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.names import arrange
+from sdjax_engine.weights.tensors import Parameter, Stored
+from sdjax_engine.wording import first_line
+
+Array = npt.NDArray[Any]
+NUMPY_DTYPES: Mapping[str, npt.DTypeLike] = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "BF16": ml_dtypes.bfloat16,
+}
+START_BYTES = 32
+ALIGNMENT = 64  # of arrays that JAX takes over on a CPU instead of copying them
+
+
+def arrays(
+    stored: Mapping[str, Stored], wanted: Mapping[str, Parameter], *, dtype: DTypeLike
+) -> Iterator[tuple[tuple[str | int, ...], Array]]:
+    """Give the path of every wanted parameter with its tensor in our layout and in `dtype`, file by file.
+
+    Each array is the receiver's own. Raises UnreadableCheckpoint for a file that cannot be read any more.
+    """
+    scratch = np.empty(max((stored[name].size for name in wanted), default=0), np.uint8)
+    for file in sorted({stored[name].file for name in wanted}):
+        here = [name for name in wanted if stored[name].file == file]
+        with read_file(file) as opened:
+            for name in sorted(here, key=lambda name: stored[name].offset):
+                tensor, parameter = stored[name], wanted[name]
+                raw = read_into(scratch[: tensor.size], opened, tensor.offset)
+                yield parameter.path, convert(raw, tensor, parameter, dtype=dtype)
+
+
+@contextmanager
+def read_file(file: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading as it is; what fails inside raises UnreadableCheckpoint."""
+    try:
+        with file.open("rb", buffering=0) as opened:
+            yield opened
+    except OSError as error:
+        raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
+
+
+def starts(stored: Mapping[str, Stored]) -> Iterator[tuple[str, Stored, bytes]]:
+    """Give every tensor by name with the first few of its bytes; raises UnreadableCheckpoint."""
+    for file in sorted({each.file for each in stored.values()}):
+        here = sorted(name for name, each in stored.items() if each.file == file)
+        with read_file(file) as opened:
+            for name in here:
+                each = stored[name]
+                opened.seek(each.offset)
+                yield name, each, opened.read(min(each.size, START_BYTES))
+
+
+def read_into(buffer: Array, opened: BinaryIO, offset: int) -> Array:
+    """Fill `buffer` with the file's bytes from `offset` on, and return it; raises OSError."""
+    view, done = buffer.data, 0
+    opened.seek(offset)
+    while done < len(view):
+        count = opened.readinto(view[done:])  # type: ignore[attr-defined]
+        if not count:
+            raise OSError(f"{opened.name} ends too early.")
+        done += count
+    return buffer
+
+
+def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLike) -> Array:
+    """Return the bytes of a tensor as an array of its own in our layout and `dtype`."""
+    shape = tensor.shape[::-1] if tensor.transposed else tensor.shape
+    values = raw.view(NUMPY_DTYPES[tensor.dtype]).reshape(shape)
+    values = values.astype(dtype, copy=False)  # before axes move: both are faster apart
+    ours = arrange(values.T if tensor.transposed else values, parameter.shape, parameter.leaf)
+    out = aligned(parameter.shape, dtype)
+    np.copyto(out, ours)
+    return out
+
+
+def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Return an uninitialised array whose first byte is where JAX wants it."""
+    kind = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(kind).reshape(shape)

@@ -1,0 +1,39 @@
+"""CLIP's vocabulary for checkpoints that come without one: from a folder beside them, or from the hub."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from sdjax_engine.prompts import Tokenizer
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.hub import Report, fetch
+from sdjax_engine.weights.naming import TOKENIZER_FILES
+
+HUB_ID = "openai/clip-vit-large-patch14"  # where the reference takes it from
+OPEN_CLIP_PAD = 0  # OpenCLIP fills prompts up with zeros; CLIP with the token that ends them
+
+
+def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report | None) -> Tokenizer:
+    """Return the tokenizer of a text encoder of the checkpoint `file`.
+
+    A folder called `name` or `tokenizer` beside the file goes before the hub, whose cache serves without a
+    network. Raises UnreadableCheckpoint.
+    """
+    own = file.parent / name
+    if own.is_dir():
+        return Tokenizer.load(own)
+    beside = file.parent / "tokenizer"
+    tokenizer = Tokenizer.load(beside if beside.is_dir() else download(file, report))
+    return replace(tokenizer, pad_id=OPEN_CLIP_PAD) if is_open_clip else tokenizer
+
+
+def download(file: Path, report: Report | None) -> Path:
+    """Return the folder of the vocabulary in the hub's cache, fetched if need be."""
+    try:
+        return fetch(HUB_ID, TOKENIZER_FILES, revision=None, report=report)
+    except UnreadableCheckpoint as error:
+        raise UnreadableCheckpoint(
+            f"{file} comes without a vocabulary, and that of {HUB_ID} cannot be fetched from the hub: put "
+            f"its tokenizer files into {file.parent / 'tokenizer'}."
+        ) from error
