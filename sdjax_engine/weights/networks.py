@@ -16,6 +16,7 @@ from sdjax_engine.models.clip_text import (
     settle_projected_text_config,
     settle_text_config,
 )
+from sdjax_engine.models.safety_checker import StableDiffusionSafetyChecker, settle_safety_checker_config
 from sdjax_engine.models.unet import UNet2DConditionModel, settle_unet_config
 from sdjax_engine.models.vae import AutoencoderKL, settle_vae_config
 from sdjax_engine.request import UnreadableCheckpoint
@@ -38,6 +39,9 @@ KINDS = {
     ),
     "UNet2DConditionModel": Kind(model=UNet2DConditionModel, settle=settle_unet_config),
     "AutoencoderKL": Kind(model=AutoencoderKL, settle=settle_vae_config),
+    "StableDiffusionSafetyChecker": Kind(
+        model=StableDiffusionSafetyChecker, settle=settle_safety_checker_config
+    ),
 }
 
 
