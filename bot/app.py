@@ -105,7 +105,7 @@ async def assemble(config: Config, stack: AsyncExitStack) -> Parts:
     client = await stack.enter_async_context(Bot(config, store, artifacts, announce=announce))
     turns, sender = Turns(), Sender(client, artifacts, clock=time.time)
     progress = Progress(store, sender, turns, clock=time.time)
-    outbox = Outbox(store, sender, turns, clock=time.time)
+    outbox = Outbox(store, sender, turns, clock=time.time, offers=client.parts.offers)
     return Parts(store=store, artifacts=artifacts, client=client, progress=progress, outbox=outbox)
 
 

@@ -203,6 +203,13 @@ class QueueConfig(_Section):
         return value
 
 
+class PicturesConfig(_Section):
+    """How much of the pictures that people send is looked at."""
+
+    max_bytes: Annotated[int, Field(ge=1024)] = 20 * 1024 * 1024
+    max_pixels: Annotated[int, Field(ge=64 * 64, le=89_000_000)] = 50_000_000
+
+
 class LogConfig(_Section):
     """How much the bot says about its work, and in which form."""
 
@@ -217,6 +224,7 @@ class Config(_Section):
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1, max_length=MAX_MODELS)] = (ModelConfig(),)
     engine: EngineSection = EngineSection()
     queue: QueueConfig = QueueConfig()
+    pictures: PicturesConfig = PicturesConfig()
     log: LogConfig = LogConfig()
 
     @classmethod

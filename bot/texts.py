@@ -33,6 +33,13 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "size_or_aspect": (
             "“{value}” is neither a size such as 512x512 nor a shape such as 3:2: choose one of {choices}."
         ),
+        "strength_alone": "A strength says how far to leave a picture: send that picture too.",
+        "picture_heavy": "{what} is larger than {limit} MB: send a smaller file.",
+        "picture_large": "{what} has more than {limit} million pixels: send a smaller picture.",
+        "picture_gone": "Discord has {what} no longer: send it again.",
+        "picture_unreachable": "{what} could not be fetched from Discord: please send it again in a minute.",
+        "no_larger_size": "{model} paints no larger picture of this shape.",
+        "no_picture": "This picture's file is gone: choose another, or ask for it anew.",
         "choose_request": "You have {count} requests: choose the one to cancel, or all of them.",
         "queue_full_user": (
             "At most {limit} of your requests may wait: let some begin, or cancel some, and ask again."
@@ -51,6 +58,15 @@ SAMPLER_NAMES: Mapping[Sampler, str] = MappingProxyType(
         Sampler.EULER_ANCESTRAL: "Euler ancestral",
         Sampler.DPMPP_2M: "DPM++ 2M",
         Sampler.DPMPP_2M_KARRAS: "DPM++ 2M Karras",
+        Sampler.DPMPP_2M_SDE: "DPM++ 2M SDE",
+        Sampler.DPMPP_2M_SDE_KARRAS: "DPM++ 2M SDE Karras",
+        Sampler.DPMPP_SDE: "DPM++ SDE",
+        Sampler.HEUN: "Heun",
+        Sampler.UNIPC: "UniPC",
+        Sampler.LCM: "LCM",
+        Sampler.TCD: "TCD",
+        Sampler.DDPM: "DDPM",
+        Sampler.FLOW_EULER: "Flow Euler",
     }
 )
 

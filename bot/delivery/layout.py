@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 import discord
 
-from bot.delivery.render import ButtonContent, MessageContent, Tone
+from bot.delivery.buttons import ButtonContent
+from bot.delivery.render import MessageContent, Tone
 
 COLOURS: Mapping[Tone, int] = MappingProxyType(
     {
@@ -37,8 +38,8 @@ def layout(content: MessageContent, *, file_name: str | None = None) -> discord.
         container.add_item(gallery)
     if content.footer:
         container.add_item(discord.ui.TextDisplay(content.footer))
-    if content.buttons:
-        container.add_item(discord.ui.ActionRow(*map(_button, content.buttons)))
+    for row in content.rows:
+        container.add_item(discord.ui.ActionRow(*map(_button, row)))
     view = discord.ui.LayoutView(timeout=None)
     view.add_item(container)
     view.stop()

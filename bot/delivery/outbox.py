@@ -10,7 +10,7 @@ import asyncio
 import functools
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.render import render
@@ -21,6 +21,7 @@ from bot.jobs import Delivery
 from bot.log import about
 from bot.store.store import Store
 from bot.texts import Texts
+from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
 
@@ -36,13 +37,25 @@ def backoff(attempts: int, jitter: float) -> float:
 
 
 class Outbox:
-    """Sends what the store has to deliver, several at once, one at a time for each job."""
+    """Sends what the store has to deliver, several at once, one at a time for each job.
 
-    def __init__(self, store: Store, sender: Sender, turns: Turns, *, clock: Callable[[], float]) -> None:
+    `offers` decide which buttons a picture has.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        sender: Sender,
+        turns: Turns,
+        *,
+        clock: Callable[[], float],
+        offers: Sequence[Offer] = (),
+    ) -> None:
         self._store = store
         self._sender = sender
         self._turns = turns
         self._clock = clock
+        self._offers = offers
         self._sending: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -115,7 +128,8 @@ class Outbox:
         job = delivery.job
         if job.deleted_at is not None:
             raise DeliveryRefused("deleted")
-        return await self._sender.deliver(delivery, render(job, None, Texts.for_locale(job.origin.locale)))
+        content = render(job, None, Texts.for_locale(job.origin.locale), offers=self._offers)
+        return await self._sender.deliver(delivery, content)
 
     async def _postpone(self, delivery: Delivery) -> None:
         if delivery.attempts >= MAX_ATTEMPTS:

@@ -14,15 +14,17 @@ from types import MappingProxyType
 
 import discord
 
+from bot.delivery.buttons import Row, active_rows, final_rows, without_pictures
 from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, State
 from bot.texts import SAMPLER_NAMES, Texts
-from sdjax_engine.request import InvalidRequest, PromptFacts
+from sdjax_engine.request import InvalidRequest, Offer, PromptFacts
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
 MAX_ALT = 1024
 SHOWN_PROMPT = 600  # escaping can double it; two prompts and the sentences stay below MAX_TEXT
 SHOWN_NEGATIVE_PROMPT = 300
 SHOWN_CUT = 200
+SHOWN_LORAS = 150
 
 FAILURES: Mapping[str, str] = MappingProxyType(
     {
@@ -32,6 +34,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "worker_died": "Painting this picture stopped the painter twice. Try other settings.",
         "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
         "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
+        "start_missing": "The picture to start from can no longer be read: send it again.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
     }
 )
@@ -47,16 +50,6 @@ class Tone(StrEnum):
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ButtonContent:
-    """One button: what it says, and the `custom_id` by which the front knows it again."""
-
-    label: str
-    custom_id: str
-    primary: bool = False
-    dangerous: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +69,13 @@ class MessageContent:
     status: str = ""
     footer: str = ""
     picture: PictureContent | None = None
-    buttons: tuple[ButtonContent, ...] = ()
+    rows: tuple[Row, ...] = ()
     tone: Tone
+
+    @property
+    def buttons(self) -> Row:
+        """Every button, in the order of reading."""
+        return tuple(button for row in self.rows for button in row)
 
     @property
     def text(self) -> str:
@@ -85,21 +83,25 @@ class MessageContent:
         return "\n".join(part for part in (self.heading, self.status, self.footer) if part)
 
 
-def render(job: Job, position: Position | None, texts: Texts) -> MessageContent:
-    """What the message of `job` shows now; `position` matters only while it waits."""
+def render(
+    job: Job, position: Position | None, texts: Texts, *, offers: Sequence[Offer] = ()
+) -> MessageContent:
+    """What the message of `job` shows now.
+
+    `position` matters only while it waits, `offers` only when it has ended: what can be done with a picture.
+    """
     done = [image for image in job.images if image.state is State.DONE and image.artifact]
     if not job.state.final:
         status = _waiting(position, texts) if job.state is State.WAITING else _painting(job, texts)
-        cancel = ButtonContent(label=texts.gettext("Cancel"), custom_id=f"cancel:{job.id}", dangerous=True)
         return MessageContent(
-            heading=_heading(job.recipe), status=status, buttons=(cancel,), tone=Tone(job.state)
+            heading=_heading(job.recipe), status=status, rows=active_rows(job, texts), tone=Tone(job.state)
         )
     return MessageContent(
         heading=_heading(job.recipe),
         status=_ending(job, done, texts),
         footer=_settings(job.recipe, done, texts) if done else "",
         picture=_picture(job, done, texts) if done else None,
-        buttons=_final_buttons(job, texts),
+        rows=final_rows(job, done, offers, texts),
         tone=Tone(job.state),
     )
 
@@ -110,7 +112,7 @@ def without_picture(content: MessageContent, texts: Texts) -> MessageContent:
         heading=content.heading,
         status=texts.gettext(FAILURES["artifact_missing"]),
         footer=content.footer,
-        buttons=content.buttons,
+        rows=without_pictures(content.rows),
         tone=Tone.FAILED,
     )
 
@@ -122,7 +124,7 @@ def with_notice(content: MessageContent, notice: str) -> MessageContent:
         status=content.status,
         footer=content.footer,
         picture=content.picture,
-        buttons=content.buttons,
+        rows=content.rows,
         tone=content.tone,
     )
 
@@ -158,7 +160,7 @@ def _waiting(position: Position | None, texts: Texts) -> str:
 
 
 def _painting(job: Job, texts: Texts) -> str:
-    steps = job.recipe.num_inference_steps
+    steps = job.recipe.steps
     running = [image.step for image in job.images if image.state is State.RUNNING]
     step = min(running, default=0)
     if len(job.images) == 1:
@@ -246,6 +248,7 @@ def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
         texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
         SAMPLER_NAMES[recipe.sampler],
         shown(recipe.model, 80),
+        *_started(recipe, texts),
         *_length(_notes(done).prompt, texts),
     ]
     line = "-# " + " · ".join(parts)
@@ -256,6 +259,18 @@ def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
     return line
 
 
+def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
+    """What else went into a picture: the one it was started from, and LoRAs."""
+    strength = f"{recipe.strength:g}"
+    if recipe.mask_image is not None:
+        yield texts.gettext("part of a picture anew, strength {strength}", strength=strength)
+    elif recipe.init_image is not None:
+        yield texts.gettext("from a picture, strength {strength}", strength=strength)
+    if recipe.loras:
+        named = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
+        yield f"LoRA {shown(', '.join(named), SHOWN_LORAS)}"
+
+
 def _picture(job: Job, done: Sequence[ImageRecord], texts: Texts) -> PictureContent:
     prompt = re.sub(r"\s+", " ", job.recipe.prompt).strip()
     if len(done) > 1:
@@ -264,11 +279,4 @@ def _picture(job: Job, done: Sequence[ImageRecord], texts: Texts) -> PictureCont
     stem = job.id if len(done) == 1 else f"{job.id}-grid"
     return PictureContent(
         artifacts=tuple(image.artifact for image in done if image.artifact), stem=stem, alt=alt
-    )
-
-
-def _final_buttons(job: Job, texts: Texts) -> tuple[ButtonContent, ...]:
-    return (
-        ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True),
-        ButtonContent(label=texts.gettext("Delete"), custom_id=f"delete:{job.id}", dangerous=True),
     )

@@ -14,8 +14,10 @@ from discord.utils import MISSING
 from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.errors import ConfigurationError
+from bot.front.attachments import Attachments
 from bot.front.commands import commands
 from bot.front.parts import Parts
+from bot.front.pictures import Limits
 from bot.front.translator import CatalogueTranslator
 from bot.front.tree import Tree
 from bot.front.views import BUTTONS
@@ -51,6 +53,10 @@ class Bot(discord.Client):
         self.parts = Parts(
             store=store,
             artifacts=artifacts,
+            attachments=Attachments(
+                limits=Limits(max_bytes=config.pictures.max_bytes, max_pixels=config.pictures.max_pixels),
+                api_url=config.discord.api_url,
+            ),
             announce=announce,
             offers=tuple(model.offer for model in config.models),
             caps=Caps(waiting_per_user=config.queue.max_waiting_per_user, waiting=config.queue.max_waiting),

@@ -6,20 +6,26 @@ import math
 import secrets
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.errors import UserMistake
-from bot.jobs import MAX_VARIANTS, Recipe, same_shape
-from sdjax_engine.request import MAX_SEED, InvalidRequest, Offer, parse_sampler
+from bot.jobs import MAX_VARIANTS, Recipe, nearest_size, same_shape
+from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, InvalidRequest, Lora, Offer, parse_sampler
 
 MAX_CHOICES = 25
+MAX_CHOICE = 100  # characters of a suggested value
 MAX_ECHO = 60  # characters of a wrong value that are said back
+PICTURE_STRENGTH = 0.75  # how far a picture is left when nobody says
+WHOLLY = 1.0
 COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21, 9))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a person typed, before anything is checked; None where they said nothing."""
+    """What a person typed, before anything is checked; None where they said nothing.
+
+    `image` and `mask` are whether they sent those files.
+    """
 
     prompt: str
     negative_prompt: str | None = None
@@ -30,6 +36,10 @@ class Asked:
     guidance: float | None = None
     sampler: str | None = None
     model: str | None = None
+    strength: float | None = None
+    lora: str | None = None
+    image: bool = False
+    mask: bool = False
 
 
 def random_seed() -> int:
@@ -50,6 +60,10 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
     seed = new_seed() if asked.seed is None else asked.seed
     if not 0 <= seed <= MAX_SEED:
         raise InvalidRequest("seed", value=seed, limit=MAX_SEED)
+    if asked.mask and not asked.image:
+        raise InvalidRequest("mask_alone")
+    if asked.strength is not None and not asked.image:
+        raise UserMistake("strength_alone")
     recipe = Recipe(
         prompt=clean(asked.prompt),
         negative_prompt=clean(asked.negative_prompt or ""),
@@ -61,9 +75,47 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
         width=width,
         height=height,
         model=offer.model,
+        strength=WHOLLY if asked.strength is None else float(asked.strength),
+        loras=parse_loras(asked.lora or "", offer),
     )
     offer.check(recipe.request(0))
     return recipe
+
+
+def start_from(
+    recipe: Recipe, asked: Asked, offer: Offer, *, size: tuple[int, int], picture: str, mask: str | None
+) -> Recipe:
+    """`recipe` started from the artifact `picture` of this `size`, with the mask in the artifact `mask`.
+
+    Where nothing was said, the size on offer that is most alike in shape is painted, and the picture is left
+    for the greater part or, where its mask says what is to be new, wholly.
+    """
+    width, height = nearest_size(size, offer) if asked.size is None else (recipe.width, recipe.height)
+    strength = recipe.strength
+    if asked.strength is None:
+        strength = PICTURE_STRENGTH if mask is None else WHOLLY
+    return replace(recipe, init_image=picture, mask_image=mask, strength=strength, width=width, height=height)
+
+
+def parse_loras(text: str, offer: Offer) -> tuple[Lora, ...]:
+    """The LoRAs of `ink, fog:0.8`, of one named twice the last; `Offer.check` knows whether they exist."""
+    names = {name.casefold(): name for name in offer.loras}
+    found: dict[str, Lora] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        typed, colon, weight = part.partition(":")
+        name = names.get(typed.strip().casefold(), echo(typed))
+        found[name] = Lora(name=name, weight=_weight(weight) if colon else 1.0)
+    return tuple(found.values())
+
+
+def lora_choices(typed: str, offer: Offer) -> list[tuple[str, str]]:
+    """What to suggest for the last of the LoRAs that are `typed`: (name to show, value to send)."""
+    before, comma, last = typed.rpartition(",")
+    wanted = last.strip().casefold()
+    found = [
+        f"{before}{comma}{' ' if comma else ''}{name}" for name in offer.loras if wanted in name.casefold()
+    ]
+    return [(text, text) for text in found if len(text) <= MAX_CHOICE][:MAX_CHOICES]
 
 
 def find_offer(model: str | None, offers: Sequence[Offer]) -> Offer:
@@ -141,6 +193,13 @@ def _two_numbers(text: str) -> tuple[str, int, int] | None:
         if found and _is_number(first) and _is_number(second):
             return kind, int(first), int(second)
     return None
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidRequest("lora_weight", value=echo(text), limit=f"{MAX_LORA_WEIGHT:g}") from None
 
 
 def _is_number(text: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 import discord
 
 from bot.artifacts import Artifacts
+from bot.front.attachments import Attachments
 from bot.jobs import Caps, Job
 from bot.store import Store
 from bot.texts import Texts
@@ -28,6 +29,7 @@ class Parts:
 
     store: Store
     artifacts: Artifacts
+    attachments: Attachments
     announce: Callable[[Job], Awaitable[None]]
     offers: tuple[Offer, ...]
     caps: Caps

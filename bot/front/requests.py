@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from discord import app_commands
 
 from bot.front.answers import acknowledge
@@ -12,10 +14,21 @@ from bot.log import about
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 
 
-async def request(interaction: Interaction, recipe: Recipe, *, private: bool) -> Job:
-    """Acknowledge, queue the recipe, show its place: in this order, so that Discord never waits for us."""
+async def request(
+    interaction: Interaction,
+    recipe: Recipe,
+    *,
+    private: bool,
+    complete: Callable[[Recipe], Awaitable[Recipe]] | None = None,
+) -> Job:
+    """Acknowledge, queue the recipe, show its place: in this order, so that Discord never waits for us.
+
+    `complete` does what the recipe still needs and takes long, such as fetching the picture to start from.
+    """
     await acknowledge(interaction, private=private)
     parts = parts_of(interaction)
+    if complete is not None:
+        recipe = await complete(recipe)
     job = await parts.store.enqueue(recipe, origin_of(interaction, private=private), caps=parts.caps)
     with about(job.id):
         await parts.announce(job)

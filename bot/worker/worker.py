@@ -7,11 +7,11 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from bot.artifacts import Artifacts
-from bot.errors import StaleLease, StoreUnavailable
+from bot.errors import MissingArtifact, StaleLease, StoreUnavailable
 from bot.jobs import Claim, Notes
 from bot.log import about
 from bot.store.store import Store
@@ -19,7 +19,7 @@ from bot.worker.failures import failure_of
 from bot.worker.unoffered import GRACE_SECONDS, watch
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import EngineClosed, Image, Progress
+from sdjax_engine.request import EngineClosed, Image, Progress, Request
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class _Painting:
 
     def on_progress(self, progress: Progress) -> None:
         """Called on the engine's thread: a plain assignment, read by the next heartbeat."""
-        self.step = progress.step
+        self.step = round(progress.step / progress.steps * self.claim.steps)
 
 
 class Worker:
@@ -161,7 +161,10 @@ class Worker:
     async def _painted(self, painting: _Painting) -> Image | None:
         """The engine's picture; None when it was cancelled there, having been given back if it is ours."""
         claim = painting.claim
-        painting.future = self._engine.submit(claim.request, on_progress=painting.on_progress)
+        request = await self._complete(claim)
+        if painting.lost:
+            return None
+        painting.future = self._engine.submit(request, on_progress=painting.on_progress)
         finished = asyncio.wrap_future(painting.future)
         await asyncio.wait([finished])
         if not finished.cancelled():
@@ -169,6 +172,20 @@ class Worker:
         if not painting.lost:
             await self._give_back(claim)
         return None
+
+    async def _complete(self, claim: Claim) -> Request:
+        """The request with the pictures it starts from; raises MissingArtifact without them."""
+        start = await self._start_picture(claim.init_image)
+        mask = await self._start_picture(claim.mask_image)
+        return replace(claim.request, init_image=start, mask_image=mask)
+
+    async def _start_picture(self, name: str | None) -> bytes | None:
+        if name is None:
+            return None
+        try:
+            return await self._persistently(lambda: self._artifacts.get(name))
+        except StoreUnavailable as error:
+            raise MissingArtifact(f"The file {name} to start from cannot be read: {error}") from error
 
     async def _keep(self, claim: Claim, image: Image) -> str:
         extra = {"job": claim.job_id}

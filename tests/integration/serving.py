@@ -69,7 +69,7 @@ async def serving(
     bot = Bot(config, store, artifacts, announce=announce)
     turns, sender = Turns(), Sender(bot, artifacts, clock=time.time)
     progress = Progress(store, sender, turns, clock=time.time)
-    outbox = Outbox(store, sender, turns, clock=time.time)
+    outbox = Outbox(store, sender, turns, clock=time.time, offers=bot.parts.offers)
     async with bot:
         await bot.login("a token")
         tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]

@@ -67,5 +67,5 @@ def test_what_is_started_from_and_loras_are_checked(changes: dict[str, object], 
 
 
 def test_a_lora_of_a_model_that_has_none_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="^tiny has no LoRAs"):
+    with pytest.raises(InvalidRequest, match=r"^tiny has no LoRAs"):
         TINY.check(dataclasses.replace(REQUEST, loras=(INK,)))

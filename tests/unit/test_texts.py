@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from bot.front.commands import commands
 from bot.texts import LANGUAGES, MISTAKES, SAMPLER_NAMES, Texts
 from sdjax_engine.request import InvalidRequest, Sampler, parse_sampler
 
-OFFER = Config().models[0].offer
+OFFER = replace(Config().models[0].offer, loras=("ink",))
 ROOT = Path(bot.__file__).parent
 KEYWORDS = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "locale_str": None}
 

@@ -82,9 +82,8 @@ def _heading(words: str) -> str:
 
 def _options(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[str]:
     for option in imagine_options(offers):
-        if option.name != "model" or len(offers) > 1:
-            name = names.pgettext("name", option.name)
-            yield f"- `{name}` {texts.gettext(option.description.message)}"
+        name = names.pgettext("name", option.name)
+        yield f"- `{name}` {texts.gettext(option.description.message)}"
 
 
 def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from discord import app_commands
+from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.front.commands.describing import Command, Option, make_command
-from bot.front.options import MAX_CHOICES, Asked, find_offer, parse, size_choices
+from bot.front.options import (
+    MAX_CHOICES,
+    Asked,
+    find_offer,
+    lora_choices,
+    parse,
+    size_choices,
+    start_from,
+)
 from bot.front.parts import Interaction, parts_of
 from bot.front.requests import request
-from bot.jobs import MAX_VARIANTS
-from bot.texts import SAMPLER_NAMES
+from bot.jobs import MAX_VARIANTS, Recipe
+from bot.texts import SAMPLER_NAMES, Texts
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_PROMPT_CHARACTERS,
@@ -22,22 +30,34 @@ from sdjax_engine.request import (
     Offer,
 )
 
+IMAGE, MASK = "image", "mask"  # the options that take a file
+
 
 def imagine_command(offers: Sequence[Offer]) -> Command:
-    """The command, with a `model` option only where there is something to choose."""
-    options = imagine_options(offers)
+    """The command with all its options."""
     return make_command(
         name="imagine",
         description=locale_str("Paint a picture from your words."),
         run=imagine,
-        options=options if len(offers) > 1 else [option for option in options if option.name != "model"],
+        options=imagine_options(offers),
     )
 
 
 def imagine_options(offers: Sequence[Offer]) -> list[Option]:
-    """What can be asked for, in the order that Discord shows it."""
+    """What can be asked for, in the order that Discord shows it; nothing where there is no choice."""
+    options = [*_words_and_numbers(offers), *_start_options()]
+    options.append(
+        Option(name="private", description=locale_str("Show the picture to you alone."), kind=bool)
+    )
+    if any(offer.loras for offer in offers):
+        options.append(_lora_option())
+    if len(offers) > 1:
+        options.append(_model_option(offers))
+    return options
+
+
+def _words_and_numbers(offers: Sequence[Offer]) -> list[Option]:
     most_steps = max(offer.max_steps for offer in offers)
-    models = [(offer.model, offer.model) for offer in offers[:MAX_CHOICES]]
     return [
         Option(
             name="prompt",
@@ -86,22 +106,109 @@ def imagine_options(offers: Sequence[Offer]) -> list[Option]:
             kind=str,
             choices=[(name, sampler.value) for sampler, name in SAMPLER_NAMES.items()],
         ),
-        Option(name="private", description=locale_str("Show the picture to you alone."), kind=bool),
-        Option(name="model", description=locale_str("Which model paints."), kind=str, choices=models),
     ]
 
 
-async def imagine(interaction: Interaction, *, private: bool = False, **asked: Any) -> None:
+def _start_options() -> list[Option]:
+    return [
+        Option(
+            name=IMAGE,
+            description=locale_str("A picture to start from; where it is transparent it is painted anew."),
+            kind=Attachment,
+        ),
+        Option(
+            name=MASK,
+            description=locale_str("Which part of that picture to paint anew: white is new, black is kept."),
+            kind=Attachment,
+        ),
+        Option(
+            name="strength",
+            description=locale_str("How far to leave that picture: a little near 0, wholly at 1."),
+            kind=Range[float, 0.0, 1.0],
+        ),
+    ]
+
+
+def _lora_option() -> Option:
+    return Option(
+        name="lora",
+        description=locale_str("LoRAs, and how strongly they work: name, or name:0.8, with commas between."),
+        kind=Range[str, 1, 300],
+        autocomplete=suggest_loras,
+    )
+
+
+def _model_option(offers: Sequence[Offer]) -> Option:
+    models = [(offer.model, offer.model) for offer in offers[:MAX_CHOICES]]
+    return Option(name="model", description=locale_str("Which model paints."), kind=str, choices=models)
+
+
+async def imagine(
+    interaction: Interaction,
+    *,
+    private: bool = False,
+    image: Attachment | None = None,
+    mask: Attachment | None = None,
+    **typed: Any,
+) -> None:
     """Check first, purely; a mistake is told at once, before anything is acknowledged or stored."""
-    recipe = parse(Asked(**asked), parts_of(interaction).offers)
-    await request(interaction, recipe, private=private)
+    parts = parts_of(interaction)
+    asked = Asked(**typed, image=image is not None, mask=mask is not None)
+    recipe = parse(asked, parts.offers)
+    if image is None:
+        await request(interaction, recipe, private=private)
+        return
+    for attachment, name in ((image, IMAGE), (mask, MASK)):
+        if attachment is not None:
+            parts.attachments.check(attachment, what=_called(name, interaction))
+
+    async def start(recipe: Recipe) -> Recipe:
+        return await _start_from(interaction, recipe, asked, image=image, mask=mask)
+
+    await request(interaction, recipe, private=private, complete=start)
+
+
+async def _start_from(
+    interaction: Interaction, recipe: Recipe, asked: Asked, *, image: Attachment, mask: Attachment | None
+) -> Recipe:
+    """Fetch, clean and keep what is started from."""
+    parts = parts_of(interaction)
+    picture = await parts.attachments.picture(image, what=_called(IMAGE, interaction))
+    hole = picture.mask
+    if mask is not None:
+        hole = await parts.attachments.mask(mask, what=_called(MASK, interaction))
+    return start_from(
+        recipe,
+        asked,
+        find_offer(recipe.model, parts.offers),
+        size=(picture.width, picture.height),
+        picture=await parts.artifacts.put(picture.png, ".png"),
+        mask=None if hole is None else await parts.artifacts.put(hole, ".png"),
+    )
+
+
+def _called(option: str, interaction: Interaction) -> str:
+    """An option's file as it is spoken of: by the name that this person's Discord shows."""
+    return f"“{Texts.for_locale(str(interaction.locale)).pgettext('name', option)}”"
 
 
 async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
     """The sizes of the model that is chosen so far."""
+    return _choices(size_choices(typed, _chosen_offer(interaction)))
+
+
+async def suggest_loras(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+    """The LoRAs of the model that is chosen so far."""
+    return _choices(lora_choices(typed, _chosen_offer(interaction)))
+
+
+def _chosen_offer(interaction: Interaction) -> Offer:
     offers = parts_of(interaction).offers
     try:
-        offer = find_offer(getattr(interaction.namespace, "model", None), offers)
+        return find_offer(getattr(interaction.namespace, "model", None), offers)
     except InvalidRequest:
-        offer = offers[0]
-    return [app_commands.Choice(name=name, value=value) for name, value in size_choices(typed, offer)]
+        return offers[0]
+
+
+def _choices(found: list[tuple[str, str]]) -> list[app_commands.Choice[str]]:
+    return [app_commands.Choice(name=name, value=value) for name, value in found]

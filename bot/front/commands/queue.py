@@ -95,7 +95,7 @@ def standing(job: Job, position: Position | None, texts: Texts) -> str:
     """Where an active job stands, in a few words."""
     running = [image.step for image in job.images if image.state is State.RUNNING]
     if running:
-        steps = job.recipe.num_inference_steps
+        steps = job.recipe.steps
         return texts.gettext("painting, step {step} of {steps}", step=min(running), steps=steps)
     if position is None or position.seconds is None:
         return texts.gettext("waiting")

@@ -16,10 +16,14 @@ NEVER = r"(?!)"
 
 
 class JobButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
-    """A button whose `custom_id` names a job and nothing else."""
+    """A button whose `custom_id` names a job, perhaps the index of one of its pictures, and nothing else.
 
-    act: ClassVar[staticmethod[[Interaction, str], Awaitable[None]]]
+    `act` is called with the interaction, the job's id and, where the template has one, that index.
+    """
+
+    act: ClassVar[staticmethod[..., Awaitable[None]]]
     job_id: str
+    indices: tuple[int, ...]
 
     @classmethod
     async def from_custom_id(
@@ -30,12 +34,13 @@ class JobButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
             raise TypeError(f"{match[0]} is not a button")
         button = cls(item)
         button.job_id = match["job"]
+        button.indices = tuple(int(index) for name, index in match.groupdict().items() if name == "index")
         return button
 
     async def callback(self, interaction: Interaction) -> None:
         """Act on the job; this is the edge where any error becomes a sentence."""
         with about(self.job_id):
             try:
-                await self.act(interaction, self.job_id)
+                await self.act(interaction, self.job_id, *self.indices)
             except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
                 await report(interaction, error)

@@ -50,7 +50,7 @@ def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its
     assert content.picture is not None
     assert (content.picture.stem, content.picture.artifacts) == ("abc", ("aa/0.png",))
     assert content.picture.alt == RECIPE.prompt
-    assert labels(content) == ["again:abc", "delete:abc"]
+    assert labels(content) == ["again:abc", "vary:abc:0", "delete:abc"]
 
 
 def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:

@@ -1,0 +1,95 @@
+"""Fetches what people attached: from Discord's own hosts alone, never more than allowed, never for long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import TypeVar
+
+import aiohttp
+import discord
+from yarl import URL
+
+from bot.errors import UserMistake
+from bot.front.pictures import Limits, Picture, check_length, read_mask, read_picture
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CDN = ("https://cdn.discordapp.com", "https://media.discordapp.net")
+FOLDERS = ("attachments", "ephemeral-attachments")
+FETCH_SECONDS = 30.0  # as a rule a second; an interaction's token lives for fifteen minutes
+PLAIN = MappingProxyType({"Accept-Encoding": "identity"})
+GONE = (403, 404, 410)  # an address that has ended, or a file that was deleted
+
+
+class Attachments:
+    """Turns attachments into pictures. One is decoded at a time, so that many do not fill the memory.
+
+    Every failure is a `UserMistake` or an `InvalidRequest` that names the file as `what`.
+    """
+
+    def __init__(self, *, limits: Limits, api_url: str, fetch_seconds: float = FETCH_SECONDS) -> None:
+        self._limits = limits
+        self._origins = frozenset({URL(address).origin() for address in (*CDN, api_url)})
+        self._timeout = aiohttp.ClientTimeout(total=fetch_seconds)
+        self._decoding = asyncio.Semaphore(1)
+
+    def check(self, attachment: discord.Attachment, *, what: str) -> None:
+        """Refuse what Discord itself calls too long, before anything is fetched."""
+        check_length(attachment.size, limits=self._limits, what=what)
+
+    async def picture(self, attachment: discord.Attachment, *, what: str) -> Picture:
+        """The attached picture, clean."""
+        data = await self.fetch(attachment.url, what=what)
+        return await self._decoded(lambda: read_picture(data, limits=self._limits, what=what))
+
+    async def mask(self, attachment: discord.Attachment, *, what: str) -> bytes:
+        """The attached mask as a grey PNG."""
+        data = await self.fetch(attachment.url, what=what)
+        return await self._decoded(lambda: read_mask(data, limits=self._limits, what=what))
+
+    async def fetch(self, address: str, *, what: str) -> bytes:
+        """The bytes of the file at `address`, which must be one of Discord's."""
+        if not is_attachment(address, self._origins):
+            log.warning("an attachment is not fetched: its address is none of Discord's")
+            raise UserMistake("picture_unreachable", what=what)
+        try:
+            async with (
+                # Nothing is unpacked on the way, so that what comes is as long as it says.
+                aiohttp.ClientSession(timeout=self._timeout, auto_decompress=False) as session,
+                session.get(URL(address, encoded=True), allow_redirects=False, headers=PLAIN) as response,
+            ):
+                return await self._body(response, what)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            log.warning("an attachment could not be fetched: %s", error)
+            raise UserMistake("picture_unreachable", what=what) from error
+
+    async def _body(self, response: aiohttp.ClientResponse, what: str) -> bytes:
+        if response.status in GONE:
+            raise UserMistake("picture_gone", what=what)
+        if response.status != 200:
+            log.warning("an attachment could not be fetched: Discord answered %d", response.status)
+            raise UserMistake("picture_unreachable", what=what)
+        data = bytearray()
+        async for piece in response.content.iter_any():
+            data += piece
+            check_length(len(data), limits=self._limits, what=what)
+        return bytes(data)
+
+    async def _decoded(self, decode: Callable[[], T]) -> T:
+        async with self._decoding:
+            return await asyncio.to_thread(decode)
+
+
+def is_attachment(address: str, origins: frozenset[URL]) -> bool:
+    """Whether `address` is that of an uploaded file at one of `origins`, and of nothing else there."""
+    try:
+        url = URL(address, encoded=True)
+        folder = url.parts[1] if len(url.parts) > 1 else ""
+        return url.origin() in origins and folder in FOLDERS and ".." not in url.parts and url.user is None
+    except (ValueError, IndexError):
+        return False

@@ -1,0 +1,161 @@
+"""From the bytes of a stranger's file to a clean picture, or to the one thing to change; no Discord here.
+
+What a file claims to be is of no interest: it is read as a PNG, JPEG, WebP or GIF or not at all, and only
+once its length and the size in its header are known to be within limits. What is kept is written anew from
+the pixels alone, upright, without anything else that came along in the file.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import PIL.Image
+import PIL.ImageChops
+from PIL.ExifTags import Base
+from PIL.Image import Resampling, Transpose
+
+from bot.errors import UserMistake
+from sdjax_engine.request import InvalidRequest
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
+KEPT_SIDE = 2048  # no model paints larger, so a picture to start from need not be
+MAX_SCANS = 100  # a progressive JPEG of a camera has about ten; each more costs a pass over all pixels
+HOLES = [0] * 6 + [1] * 250  # what transparency counts: not what is a rounding of some writer
+MIB = 1 << 20
+START_OF_SCAN = b"\xff\xda"
+UPRIGHT: Mapping[int, Transpose] = MappingProxyType(
+    {
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
+    }
+)
+# What Pillow raises for broken files, some of it by way of nonsense in their tables.
+UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    SyntaxError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    struct.error,
+    zlib.error,
+)
+TOO_MANY_PIXELS = (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much of a stranger's file is looked at: bytes of the file, pixels of the picture in it."""
+
+    max_bytes: int
+    max_pixels: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A picture as it is kept: `png` has three channels of 8 bits and nothing but pixels.
+
+    `mask`, a grey PNG of the same size, is white where the file was transparent, None where it nowhere was.
+    """
+
+    png: bytes = field(repr=False)
+    width: int
+    height: int
+    mask: bytes | None = field(default=None, repr=False)
+
+
+def read_picture(data: bytes, *, limits: Limits, what: str) -> Picture:
+    """The picture in `data`; of an animation its first frame. What is transparent becomes white.
+
+    Raises `InvalidRequest` or `UserMistake`, both naming the file as `what`. Takes long: call it in a thread.
+    """
+    picture = _read(data, limits, what)
+    if picture.mode == "RGB":
+        return Picture(png=_png(picture), width=picture.width, height=picture.height)
+    alpha = picture.getchannel("A")
+    flat = PIL.Image.new("RGB", picture.size, "white")
+    flat.paste(picture, mask=alpha)
+    missing = PIL.ImageChops.invert(alpha)
+    holes = _png(missing) if missing.point(HOLES).getbbox() else None
+    return Picture(png=_png(flat), width=picture.width, height=picture.height, mask=holes)
+
+
+def read_mask(data: bytes, *, limits: Limits, what: str) -> bytes:
+    """The mask in `data` as a grey PNG; what is transparent counts as black, which is kept.
+
+    Raises like `read_picture`.
+    """
+    picture = _read(data, limits, what)
+    if picture.mode == "RGBA":
+        flat = PIL.Image.new("RGB", picture.size, "black")
+        flat.paste(picture, mask=picture.getchannel("A"))
+        picture = flat
+    return _png(picture.convert("L"))
+
+
+def check_length(length: int, *, limits: Limits, what: str) -> None:
+    """Raise `UserMistake` for a file that is longer than `limits` allow."""
+    if length > limits.max_bytes:
+        raise UserMistake("picture_heavy", what=what, limit=f"{limits.max_bytes / MIB:.4g}")
+
+
+def _read(data: bytes, limits: Limits, what: str) -> PIL.Image.Image:
+    """The pixels in `data`, upright, RGB or RGBA, no side longer than `KEPT_SIDE`."""
+    check_length(len(data), limits=limits, what=what)
+    try:
+        with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+            if picture.width * picture.height > limits.max_pixels:
+                raise _too_large(limits, what)
+            if picture.format == "JPEG" and data.count(START_OF_SCAN) > MAX_SCANS:
+                raise InvalidRequest("picture", what=what)
+            picture.draft("RGB", (KEPT_SIDE, KEPT_SIDE))  # a large JPEG is decoded at a fraction of its size
+            return _kept(picture)
+    except TOO_MANY_PIXELS:
+        raise _too_large(limits, what) from None
+    except UNREADABLE:
+        raise InvalidRequest("picture", what=what) from None
+
+
+def _kept(picture: PIL.Image.Image) -> PIL.Image.Image:
+    pixels = _in_colour(picture)
+    turn = UPRIGHT.get(_orientation(picture))  # once decoded: a PNG may say it behind its pixels
+    pixels.thumbnail((KEPT_SIDE, KEPT_SIDE), Resampling.LANCZOS)
+    return pixels if turn is None else pixels.transpose(turn)
+
+
+def _in_colour(picture: PIL.Image.Image) -> PIL.Image.Image:
+    if picture.mode.startswith("I"):  # 16 bits of grey, which a conversion would cut off at 255
+        picture = picture.point(lambda value: value * (1 / 256)).convert("L")
+    return picture.convert("RGBA" if picture.has_transparency_data else "RGB")
+
+
+def _orientation(picture: PIL.Image.Image) -> int:
+    """How the camera was held, as EXIF says it; 1, upright, where that cannot be read."""
+    try:
+        found = picture.getexif().get(Base.Orientation, 1)
+    except UNREADABLE:
+        return 1
+    return found if isinstance(found, int) else 1
+
+
+def _png(picture: PIL.Image.Image) -> bytes:
+    """Pixels and nothing else: Pillow would also write what it remembers of the file they came from."""
+    picture.info = {}
+    file = io.BytesIO()
+    picture.save(file, format="PNG", compress_level=3)
+    return file.getvalue()
+
+
+def _too_large(limits: Limits, what: str) -> UserMistake:
+    return UserMistake("picture_large", what=what, limit=f"{limits.max_pixels / 1e6:.4g}")
