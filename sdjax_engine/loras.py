@@ -1,0 +1,161 @@
+"""The LoRAs of one model: their rows on the devices, and which of them a request's seat gathers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+from flax import nnx
+from safetensors import safe_open
+
+from sdjax_engine.models.lora import Bank, Factors, LayerShape, layers_of, shape_of
+from sdjax_engine.request import InvalidRequest, Lora, UnreadableCheckpoint
+from sdjax_engine.weights import Checkpoint, Component
+from sdjax_engine.weights.lora import LoraFile, Shapes, read_factors, read_lora
+from sdjax_engine.weights.lora_names import Place
+
+Put = Callable[[npt.NDArray[Any]], jax.Array]
+SeatRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Where in every bank a LoRA's rows are."""
+
+    first: int
+    rank: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoraBank:
+    """Every LoRA a model offers, on the devices.
+
+    `banks` holds the rows of each network by its component's name, "unet" or that of a text encoder;
+    networks that no LoRA touches are left out. `spans` are the LoRAs by name. `rank` is how many rows one
+    picture may gather, all its LoRAs together.
+    """
+
+    banks: Mapping[str, Bank] = field(repr=False)
+    spans: Mapping[str, Span]
+    rank: int
+
+    @classmethod
+    def load(
+        cls, files: Mapping[str, Path], checkpoint: Checkpoint, put: Put = jax.device_put, *, rank: int = 64
+    ) -> LoraBank:
+        """Read the LoRAs in `files`, by the names under which they are offered, for this checkpoint.
+
+        `put` places an array on the devices. Raises UnreadableCheckpoint with all that is wrong with any.
+        """
+        components = components_of(checkpoint)
+        shapes = shapes_of(components)
+        loras = read_all(files, shapes, rank=rank)
+        spans, rows = {}, 1  # row 0 is what seats without a LoRA gather
+        for name, lora in loras.items():
+            spans[name] = Span(first=rows, rank=lora.rank)
+            rows += lora.rank
+        dtypes = {name: dtype_of(component) for name, component in components.items()}
+        banks = fill(tuple(loras.values()), tuple(spans.values()), shapes, dtypes=dtypes, put=put)
+        return cls(banks=banks, spans=spans, rank=min(rank, rows - 1))
+
+    def seat_rows(self, loras: Sequence[Lora]) -> SeatRows:
+        """Return what a seat gathers for these LoRAs: rows (rank,) and how strong each is (rank,).
+
+        A LoRA that is named twice works with the sum of its weights. Raises InvalidRequest.
+        """
+        rows, scales = np.zeros(self.rank, np.int32), np.zeros(self.rank, np.float32)
+        weights: dict[str, float] = {}
+        for lora in loras:
+            if lora.name not in self.spans:
+                raise InvalidRequest("lora", value=lora.name, choices=", ".join(self.spans))
+            weights[lora.name] = weights.get(lora.name, 0.0) + lora.weight
+        used = 0
+        for name, weight in weights.items():
+            span = self.spans[name]
+            if used + span.rank > self.rank:
+                raise InvalidRequest("loras", value=", ".join(weights), limit=self.rank)
+            rows[used : used + span.rank] = np.arange(span.first, span.first + span.rank)
+            scales[used : used + span.rank] = weight
+            used += span.rank
+        return rows, scales
+
+    def __str__(self) -> str:
+        """A line for the start-up: names, ranks, layers and memory."""
+        names = ", ".join(f"{name} (rank {span.rank})" for name, span in self.spans.items())
+        layers = [factors for bank in self.banks.values() for factors in bank.values()]
+        size = sum(each.nbytes for factors in layers for each in factors) / 2**20
+        return f"{names}: {len(layers)} layers, {size:.1f} MiB; {self.rank} rows for each picture"
+
+
+def components_of(checkpoint: Checkpoint) -> dict[str, Component]:
+    """Return the networks that a LoRA may touch, by the reference's names."""
+    encoders = (each.component for each in checkpoint.text_encoders)
+    return {
+        "unet": checkpoint.unet,
+        **dict(zip(("text_encoder", "text_encoder_2"), encoders, strict=False)),
+    }
+
+
+def shapes_of(components: Mapping[str, Component]) -> dict[Place, LayerShape]:
+    """Return the shape of every layer that can be adapted."""
+    return {
+        Place(component=name, path=path): shape_of(layer)
+        for name, component in components.items()
+        for path, layer in layers_of(nnx.merge(component.graphdef, component.state)).items()
+    }
+
+
+def dtype_of(component: Component) -> npt.DTypeLike:
+    """Return the number format of a network's parameters."""
+    dtype: npt.DTypeLike = jax.tree.leaves(component.state)[0].dtype
+    return dtype
+
+
+def read_all(files: Mapping[str, Path], shapes: Shapes, *, rank: int) -> dict[str, LoraFile]:
+    """Return every LoRA's header; raise UnreadableCheckpoint with all that is wrong with any of them."""
+    loras, problems = {}, []
+    for name, path in files.items():
+        try:
+            lora = read_lora(path, shapes)
+        except UnreadableCheckpoint as error:
+            problems.append(str(error))
+            continue
+        if lora.rank > rank:
+            problems.append(f"The LoRA {lora.file} has the rank {lora.rank}: raise lora_rank, now {rank}.")
+        loras[name] = lora
+    if problems:
+        raise UnreadableCheckpoint(" ".join(problems))
+    return loras
+
+
+def fill(
+    loras: Sequence[LoraFile],
+    spans: Sequence[Span],
+    shapes: Shapes,
+    *,
+    dtypes: Mapping[str, npt.DTypeLike],
+    put: Put,
+) -> dict[str, dict[str, Factors]]:
+    """Return the banks; the host holds the rows of one layer at a time."""
+    count = 1 + sum(span.rank for span in spans)
+    banks: dict[str, dict[str, Factors]] = {}
+    with ExitStack() as stack:
+        opened = [stack.enter_context(safe_open(lora.file, "np")) for lora in loras]
+        for place in sorted({place for lora in loras for place in lora.layers}):
+            shape = shapes[place]
+            down = np.zeros((count, *shape.window, shape.width_in), np.float32)
+            up = np.zeros((count, shape.width_out), np.float32)
+            for lora, span, file in zip(loras, spans, opened, strict=True):
+                if layer := lora.layers.get(place):
+                    own = slice(span.first, span.first + layer.rank)
+                    down[own], up[own] = read_factors(file, layer, shape)
+            dtype = dtypes[place.component]
+            factors = Factors(*(put(each.astype(dtype)) for each in (down, up)))
+            banks.setdefault(place.component, {})[place.path] = factors
+    return banks

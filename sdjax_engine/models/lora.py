@@ -1,0 +1,132 @@
+"""LoRA on the devices (Hu et al. 2021): a bank of rows for each layer, of which every seat gathers its own.
+
+A LoRA of rank r adds up · down · x to a layer, down being r rows of what comes in and up r rows of what goes
+out. A bank holds the rows of many LoRAs one below the other, row 0 being all zeros. Which of them work on a
+picture is data, two short arrays for each seat, so pictures with different LoRAs share a batch and a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import jax.numpy as jnp
+from flax import nnx
+from jax import Array
+
+from sdjax_engine.models.layers import Conv, Linear
+
+Network = TypeVar("Network", bound=nnx.Module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerShape:
+    """What factors must fit; `window` is (height, width) of a convolution, empty for a linear map."""
+
+    width_in: int
+    width_out: int
+    window: tuple[int, ...] = ()
+
+
+class Factors(NamedTuple):
+    """One layer's rows of a bank: `down` (rows, *window, width_in) and `up` (rows, width_out)."""
+
+    down: Array
+    up: Array
+
+
+Bank = Mapping[str, Factors]
+
+
+def layers_of(network: nnx.Module) -> dict[str, Linear | Conv]:
+    """Return every layer that an adapter can be set on, by its path with dots."""
+    return {
+        ".".join(map(str, path)): module
+        for path, module in nnx.iter_modules(network)
+        if isinstance(module, Linear | Conv)
+    }
+
+
+def shape_of(layer: Linear | Conv) -> LayerShape:
+    """Return what a LoRA's factors for this layer must fit."""
+    window = tuple(layer.kernel_size) if isinstance(layer, Conv) else ()
+    return LayerShape(width_in=layer.in_features, width_out=layer.out_features, window=window)
+
+
+def attach(network: Network, bank: Bank, rows: Array, scales: Array) -> Network:
+    """Let the LoRAs in `rows` (seats, rank) int32, each `scales` (seats, rank) strong, work on `network`.
+
+    The network's batch may have several rows for each seat; those of one seat follow one another. To be
+    called on a module that has just been put together inside the traced function. Returns `network`.
+    """
+    layers = layers_of(network)
+    for path, factors in bank.items():
+        layer = layers[path]
+        adapt = partial(adapt_conv, layer) if isinstance(layer, Conv) else adapt_linear
+        layer.adapter = partial(adapt, factors, rows, scales)
+    return network
+
+
+def adapt_linear(factors: Factors, rows: Array, scales: Array, x: Array) -> Array:
+    """Return what the LoRAs add to a linear map of `x` (n, ..., width_in), `(n, ..., width_out)`."""
+    down, up = gather(factors, rows)
+    tokens = x.astype(down.dtype).reshape(rows.shape[0], -1, x.shape[-1])
+    inner = jnp.einsum("sti,sri->str", tokens, down, preferred_element_type=jnp.float32)
+    return widen(inner, up, scales).reshape(*x.shape[:-1], up.shape[-1])
+
+
+def adapt_conv(layer: Conv, factors: Factors, rows: Array, scales: Array, x: Array) -> Array:
+    """Return what the LoRAs add to the convolution `layer` of `x` (n, h, w, width_in).
+
+    One matrix product gives what each pixel contributes through each place of the window; these are then
+    moved into place and summed. Convolutions with a kernel for each row of a batch are slow everywhere.
+    """
+    down, up = gather(factors, rows)
+    seats, rank = rows.shape
+    n, height, width, _ = x.shape
+    pixels = x.astype(down.dtype).reshape(seats, -1, x.shape[-1])
+    places = jnp.einsum("spi,srhwi->sphwr", pixels, down, preferred_element_type=jnp.float32)
+    inner = sum_window(places.reshape(n, height, width, *layer.kernel_size, rank), layer)
+    outer = widen(inner.reshape(seats, -1, rank), up, scales)
+    return outer.reshape(*inner.shape[:-1], up.shape[-1])
+
+
+def gather(factors: Factors, rows: Array) -> Factors:
+    """Return each seat's own rows: `down` (seats, rank, *window, width_in), `up` (seats, rank, width_out)."""
+    return Factors(*(each.at[rows].get(mode="promise_in_bounds") for each in factors))
+
+
+def widen(inner: Array, up: Array, scales: Array) -> Array:
+    """Return `(seats, tokens, width_out)` of `inner` (seats, tokens, rank) float32."""
+    return jnp.einsum("str,sro->sto", (inner * scales[:, None, :]).astype(up.dtype), up)
+
+
+def sum_window(places: Array, layer: Conv) -> Array:
+    """Sum `places` (n, h, w, *window, rank) as the strides and the padding of `layer` have it."""
+    (above, below), (left, right) = sides_of(layer)
+    places = jnp.pad(places, ((0, 0), (above, below), (left, right), (0, 0), (0, 0), (0, 0)))
+    high, wide = places.shape[3:5]
+    stride_y, stride_x = pair(layer.strides)
+    end_y, end_x = places.shape[1] - high + 1, places.shape[2] - wide + 1
+    taps = [
+        places[:, y : y + end_y : stride_y, x : x + end_x : stride_x, y, x]
+        for y in range(high)
+        for x in range(wide)
+    ]
+    return sum(taps[1:], taps[0])
+
+
+def sides_of(layer: Conv) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the pixels of padding (above, below), (left, right)."""
+    padding = layer.padding
+    if isinstance(padding, int):
+        return (padding, padding), (padding, padding)
+    (above, below), (left, right) = padding
+    return (above, below), (left, right)
+
+
+def pair(value: int | tuple[int, int]) -> tuple[int, int]:
+    """Return `value` for both axes."""
+    return (value, value) if isinstance(value, int) else value

@@ -1,0 +1,218 @@
+"""Reading LoRA files: which tensors belong to which layer, strictly, and the factors in a bank's layout."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import safe_open
+
+from sdjax_engine.models.lora import LayerShape
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.headers import read_header
+from sdjax_engine.weights.lora_names import Place, Role, other_kind, spellings, split_key
+from sdjax_engine.weights.tensors import STORED_DTYPES, shorten
+from sdjax_engine.wording import first_line
+
+IN_FOLDER = "pytorch_lora_weights.safetensors"
+METADATA = "lora_adapter_metadata"
+Shapes = Mapping[Place, LayerShape]
+Keys = dict[Place, dict[Role, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """What a file holds: its tensors' shapes, the alphas among them, and peft's settings."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+    alphas: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerFactors:
+    """One layer's factors in a file: the keys of both, their rank, and the scale of their product."""
+
+    down: str
+    up: str
+    rank: int
+    scale: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoraFile:
+    """A LoRA that fits; its tensors are still in the file."""
+
+    file: Path
+    layers: Mapping[Place, LayerFactors] = field(repr=False)
+
+    @property
+    def rank(self) -> int:
+        """The rows it takes in a bank: the rank of the layer with the largest."""
+        return max(layer.rank for layer in self.layers.values())
+
+
+def read_lora(path: Path, shapes: Shapes) -> LoraFile:
+    """Read the header of the LoRA at `path`, a file or a folder as diffusers saves it.
+
+    Raises UnreadableCheckpoint, in one sentence, unless every tensor in it has its place in `shapes`.
+    """
+    file = find_file(path)
+    contents = read_contents(file)
+    keys, problems = sort_keys(contents.shapes, shapes)
+    problems += find_misfits(contents, keys, shapes)
+    if not keys and not problems:
+        problems = ["it holds no tensors"]
+    if problems:
+        raise UnreadableCheckpoint(f"{file} is no LoRA for this model: {'; '.join(problems)}.")
+    try:
+        layers = {place: settle(place, roles, contents) for place, roles in keys.items()}
+    except (TypeError, ValueError, AttributeError, re.error) as error:
+        raise UnreadableCheckpoint(f"{file} has settings of no LoRA: {first_line(error)}") from error
+    return LoraFile(file=file, layers=layers)
+
+
+def find_file(path: Path) -> Path:
+    """Return the safetensors file meant by `path`, or raise UnreadableCheckpoint."""
+    path = path.expanduser()
+    file = path / IN_FOLDER if path.is_dir() else path
+    if not file.is_file():
+        raise UnreadableCheckpoint(f"There is no LoRA file {file}.")
+    return file
+
+
+def read_contents(file: Path) -> Contents:
+    """Return what is in a safetensors file, the factors left there; raises UnreadableCheckpoint."""
+    header = read_header(file)
+    strange = [
+        f"{name} ({each.dtype})" for name, each in header.entries.items() if each.dtype not in STORED_DTYPES
+    ]
+    if strange:
+        raise UnreadableCheckpoint(
+            f"{file} has tensors of dtypes that are not supported: {shorten(strange)}."
+        )
+    with safe_open(file, "np") as opened:
+        alphas = {name: read_alpha(opened.get_tensor(name)) for name in header.entries if is_alpha(name)}
+    return Contents(
+        shapes={name: each.shape for name, each in header.entries.items()},
+        alphas=alphas,
+        settings=read_settings(header.notes.get(METADATA)),
+    )
+
+
+def is_alpha(key: str) -> bool:
+    part = split_key(key)
+    return part is not None and part[1] is Role.ALPHA
+
+
+def read_alpha(tensor: npt.NDArray[Any]) -> float:
+    """Return the one number in `tensor`, NaN where it holds another count of them."""
+    return float(tensor.reshape(-1)[0]) if tensor.size == 1 else math.nan
+
+
+def read_settings(text: str | None) -> dict[str, Any]:
+    """Return peft's settings (`lora_alpha`, `r`, …, each behind its component's name) from the metadata."""
+    try:
+        settings = json.loads(text) if text else {}
+    except ValueError:  # somebody else's note of the same name
+        settings = {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def sort_keys(keys: Iterable[str], shapes: Shapes) -> tuple[Keys, list[str]]:
+    """Return each layer's keys by role, and a clause for each way in which some have no place."""
+    known = spellings(shapes)
+    found: Keys = {}
+    others: dict[str, list[str]] = {}
+    unknown, repeated = [], []
+    for key in sorted(keys):
+        part = split_key(key)
+        if kind := other_kind(key):
+            others.setdefault(kind, []).append(key)
+        elif part is None or part[0] not in known:
+            unknown.append(key)
+        else:
+            roles = found.setdefault(known[part[0]], {})
+            if roles.setdefault(part[1], key) != key:
+                repeated.append(key)
+    problems = [f"{kind} is not supported: {shorten(names)}" for kind, names in others.items()]
+    problems += [f"{len(unknown)} tensors are of no layer that it has: {shorten(unknown)}"] if unknown else []
+    problems += [f"{len(repeated)} tensors are there twice: {shorten(repeated)}"] if repeated else []
+    return found, problems
+
+
+def find_misfits(contents: Contents, keys: Keys, shapes: Shapes) -> list[str]:
+    """Return a clause for each way in which the tensors do not fit their layers or one another."""
+    halves = {place for place, roles in keys.items() if not {Role.DOWN, Role.UP} <= roles.keys()}
+    whole = {place: roles for place, roles in keys.items() if place not in halves}
+    misshapen = [
+        f"{roles[Role.DOWN]} {contents.shapes[roles[Role.DOWN]]} with {contents.shapes[roles[Role.UP]]}"
+        for place, roles in whole.items()
+        if not fit(contents.shapes[roles[Role.DOWN]], contents.shapes[roles[Role.UP]], shapes[place])
+    ]
+    alphas = [name for name, alpha in contents.alphas.items() if not math.isfinite(alpha)]
+    kinds = (
+        ("layers lack one of their two factors", sorted(map(str, halves))),
+        ("layers are of another shape", misshapen),
+        ("alphas are not one number", alphas),
+    )
+    return [f"{len(names)} {what}: {shorten(names)}" for what, names in kinds if names]
+
+
+def fit(down: tuple[int, ...], up: tuple[int, ...], shape: LayerShape) -> bool:
+    """Whether tensors of these shapes are the factors of a layer of this shape."""
+    rank = down[0] if down else 0
+    window = shape.window or (1, 1)
+    downs = [(rank, shape.width_in, *window)] + ([(rank, shape.width_in)] if set(window) == {1} else [])
+    return rank > 0 and down in downs and up in ((shape.width_out, rank), (shape.width_out, rank, 1, 1))
+
+
+def settle(place: Place, roles: Mapping[Role, str], contents: Contents) -> LayerFactors:
+    """Return one layer's factors: scaled by alpha / rank, by 1 where the file names no alpha."""
+    rank = contents.shapes[roles[Role.DOWN]][0]
+    if Role.ALPHA in roles:
+        scale = contents.alphas[roles[Role.ALPHA]] / rank
+    else:
+        scale = scale_by_settings(place, rank, contents.settings)
+    return LayerFactors(down=roles[Role.DOWN], up=roles[Role.UP], rank=rank, scale=scale)
+
+
+def scale_by_settings(place: Place, rank: int, settings: Mapping[str, Any]) -> float:
+    """Return what peft's settings make of a layer: alpha / rank, or alpha / √rank with rank-stabilised LoRA.
+
+    The settings of a file that holds one network only are not behind its component's name.
+    """
+    component = f"{place.component}."
+    own = {key.removeprefix(component): value for key, value in settings.items() if key.startswith(component)}
+    own = own or {key: value for key, value in settings.items() if "." not in key}
+    alpha = own.get("lora_alpha")
+    path = place.path.removeprefix("text_model.")
+    for pattern, value in (own.get("alpha_pattern") or {}).items():
+        if any(re.fullmatch(rf"(.*\.)?({pattern})", path) for path in (path, f"text_model.{path}")):
+            alpha = value
+            break
+    if alpha is None:
+        return 1.0
+    return float(alpha) / (math.sqrt(rank) if own.get("use_rslora") else rank)
+
+
+def read_factors(
+    opened: Any, layer: LayerFactors, shape: LayerShape
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return `down` (rank, *window, width_in) and `up` (rank, width_out) with its scale, both float32.
+
+    `opened` is the file as `safe_open` has it. Raises UnreadableCheckpoint for values that are not numbers.
+    """
+    down = opened.get_tensor(layer.down).astype(np.float32)
+    up = opened.get_tensor(layer.up).astype(np.float32)
+    if not (np.isfinite(down).all() and np.isfinite(up).all()):
+        raise UnreadableCheckpoint(f"{layer.down} or {layer.up} holds values that are not numbers.")
+    down = down.reshape(layer.rank, shape.width_in, *shape.window)
+    return np.moveaxis(down, 1, -1), up.reshape(shape.width_out, layer.rank).T * np.float32(layer.scale)

@@ -1,0 +1,167 @@
+"""Which layer and which factor the key of a LoRA file means, in the spellings that are about.
+
+A layer of ours, say `unet` `down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q`, is written
+    unet.down_blocks.0.….attn1.to_q              diffusers and peft; in old files `attn1.processor.to_q_lora`
+    lora_unet_down_blocks_0_…_attn1_to_q         kohya's scripts, LyCORIS
+    lora_unet_input_blocks_1_1_…_attn1_to_q      the same for SDXL, after the blocks of the original code
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sdjax_engine.weights.original_unet import ALONE, RESNET
+
+KOHYA_PREFIXES = {
+    "unet": ("lora_unet_",),
+    "text_encoder": ("lora_te_", "lora_te1_"),
+    "text_encoder_2": ("lora_te2_",),
+}
+ROLES = re.compile(
+    r"(?P<layer>.+?)(?:"
+    r"(?:_lora|\.lora|\.lora_linear_layer)\.(?P<plain>down|up)\.weight"
+    r"|\.lora_(?P<named>down|up|A|B)(?:\.default)?\.weight"
+    r"|(?:_lora|\.lora)?\.(?P<alpha>alpha))"
+)
+OTHER_KINDS = {
+    "dora_scale": "DoRA",
+    "lora_magnitude_vector": "DoRA",
+    "hada_": "LoHa",
+    "lokr_": "LoKr",
+    "lora_mid": "LoRA with a core tensor (Tucker)",
+    "oft_": "OFT",
+    "w_norm": "trained norms",
+    "b_norm": "trained norms",
+    ".diff": "whole differences of weights",
+}
+ORIGINAL_RESNET = {today: original for original, today in RESNET.items()}
+ORIGINAL_ALONE = {today: original for original, today in ALONE.items()}
+MIDDLE = {"resnets.0": 0, "attentions.0": 1, "resnets.1": 2}
+IN_BLOCK = re.compile(r"(down|up)_blocks\.(\d+)\.(resnets|attentions|downsamplers|upsamplers)\.(\d+)\.(.+)")
+IN_MIDDLE = re.compile(r"mid_block\.((?:resnets|attentions)\.\d+)\.(.+)")
+
+
+class Role(StrEnum):
+    """What a tensor is to its layer."""
+
+    DOWN = "down"
+    UP = "up"
+    ALPHA = "alpha"
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Place:
+    """A layer of one of a checkpoint's networks."""
+
+    component: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.component}.{self.path}"
+
+
+def other_kind(key: str) -> str | None:
+    """Return the name of the method that a key of this kind belongs to, if it is another than LoRA."""
+    return next((kind for mark, kind in OTHER_KINDS.items() if mark in key), None)
+
+
+def split_key(key: str) -> tuple[str, Role] | None:
+    """Return how the layer of `key` is written, and what the tensor is to it; None for no key of a LoRA."""
+    match = ROLES.fullmatch(key)
+    if match is None:
+        return None
+    mark = match["plain"] or match["named"] or match["alpha"]
+    role = {"A": Role.DOWN, "B": Role.UP}.get(mark) or Role(mark)
+    return match["layer"].removeprefix("base_model.model.").replace(".processor.", "."), role
+
+
+def spellings(places: Iterable[Place]) -> dict[str, Place]:
+    """Return every way in which these layers are written, leaving the factor's name out."""
+    places = tuple(places)
+    original = original_names(place.path for place in places if place.component == "unet")
+    return {
+        spelling: place
+        for place in places
+        for spelling in (
+            spellings_in_unet(place, original.get(place.path))
+            if place.component == "unet"
+            else spellings_in_text_encoder(place)
+        )
+    }
+
+
+def spellings_in_unet(place: Place, original: str | None) -> list[str]:
+    """Return the ways to write a layer of the UNet; files of the UNet's alone leave its name out."""
+    dotted = [place.path, place.path.removesuffix(".0")] if place.path.endswith("to_out.0") else [place.path]
+    return [
+        *dotted,
+        *(f"{place.component}.{path}" for path in dotted),
+        *kohya_spellings("unet", [place.path, *([original] if original else [])]),
+    ]
+
+
+def spellings_in_text_encoder(place: Place) -> list[str]:
+    """Return the ways to write a layer of a text encoder: with and without the `text_model` around it."""
+    path = place.path.removeprefix("text_model.")
+    old = re.sub(r"self_attn\.(q|k|v|out)_proj$", r"self_attn.to_\1", path)
+    written = [f"{around}{each}" for around in ("", "text_model.") for each in dict.fromkeys((path, old))]
+    return [
+        *(f"{place.component}.{each}" for each in written),
+        *kohya_spellings(place.component, [path, f"text_model.{path}"]),
+    ]
+
+
+def kohya_spellings(component: str, paths: Iterable[str]) -> list[str]:
+    return [prefix + path.replace(".", "_") for prefix in KOHYA_PREFIXES.get(component, ()) for path in paths]
+
+
+def original_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return what the original code calls the layers of a UNet with these paths.
+
+    It counts its blocks along the way in and out: each residual block is one, with the transformer behind
+    it, and so is each downsampling; an upsampling belongs to the last residual block before it.
+    """
+    paths = tuple(paths)
+    numbers = block_numbers(paths)
+    names = {}
+    for path in paths:
+        if path in ORIGINAL_ALONE:
+            names[path] = ORIGINAL_ALONE[path]
+        elif match := IN_MIDDLE.fullmatch(path):
+            names[path] = f"middle_block.{MIDDLE[match[1]]}.{inner_name(*match.groups())}"
+        elif match := IN_BLOCK.fullmatch(path):
+            way, block, kind, index, inner = match.groups()
+            names[path] = f"{numbers[way, int(block), kind, int(index)]}.{inner_name(kind, inner)}"
+    return names
+
+
+def inner_name(kind: str, inner: str) -> str:
+    """Return the original name of the layer `inner` of a part of this kind."""
+    if kind.startswith("resnets"):
+        return ORIGINAL_RESNET.get(inner, inner)
+    return "op" if kind == "downsamplers" else inner
+
+
+def block_numbers(paths: Iterable[str]) -> Mapping[tuple[str, int, str, int], str]:
+    """Return the original name of each part (way, block, kind, index) of the blocks down and up."""
+    parts = {
+        (match[1], int(match[2]), match[3], int(match[4]))
+        for match in map(IN_BLOCK.fullmatch, paths)
+        if match is not None
+    }
+    numbers: dict[tuple[str, int, str, int], str] = {}
+    for way, name, first in (("down", "input_blocks", 1), ("up", "output_blocks", 0)):
+        count = first
+        for _, block, _, index in sorted(part for part in parts if part[0] == way and part[2] == "resnets"):
+            numbers[way, block, "resnets", index] = f"{name}.{count}.0"
+            numbers[way, block, "attentions", index] = f"{name}.{count}.1"
+            behind = 2 if (way, block, "attentions", index) in parts else 1
+            numbers[way, block, "upsamplers", 0] = f"{name}.{count}.{behind}"
+            count += 1
+            if (way, block, "downsamplers", 0) in parts and (way, block, "resnets", index + 1) not in parts:
+                numbers[way, block, "downsamplers", 0] = f"{name}.{count}.0"
+                count += 1
+    return numbers
