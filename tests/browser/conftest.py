@@ -77,7 +77,7 @@ async def open_page(chromium: Browser, sandbox: Sandbox) -> AsyncIterator[OpenPa
             faults.append(message.text)
 
     def on_request(request: Request) -> None:
-        if not request.url.startswith((sandbox.address, "data:")):
+        if not request.url.startswith((sandbox.address, "data:", "blob:")):
             faults.append(f"a request to {request.url}")
 
     async def open_as(

@@ -58,6 +58,22 @@ class Pressed(discord.ui.Button[Painted]):
             await interaction.delete_original_response()
 
 
+class Variants(discord.ui.Select[discord.ui.View]):
+    """A menu that says which variant was chosen."""
+
+    def __init__(self, bot: SmallBot) -> None:
+        options = [
+            discord.SelectOption(label=f"Variant {number}", description=f"Seed {number + 6}", emoji="🎲")
+            for number in range(1, 4)
+        ]
+        super().__init__(custom_id="variants", placeholder="Choose a variant", options=options)
+        self.bot = bot
+
+    async def callback(self, interaction: discord.Interaction) -> None:
+        self.bot.heard.append((interaction.user.name, self.values))
+        await interaction.response.send_message(f"You chose {self.values[0]}", ephemeral=True)
+
+
 class Form(discord.ui.Modal, title="Settings"):
     """A form with one labelled input."""
 
@@ -99,6 +115,7 @@ class SmallBot(discord.Client):
         self.tree = app_commands.CommandTree(self)
         self.heard: list[tuple[str, Any]] = []
         add_imagine(self)
+        add_retouch(self)
         add_others(self)
 
     async def setup_hook(self) -> None:
@@ -135,6 +152,26 @@ def add_imagine(bot: SmallBot) -> None:
     @imagine.autocomplete("size")
     async def sizes(_: discord.Interaction, current: str) -> list[app_commands.Choice[str]]:
         return [app_commands.Choice(name=f"{size} pixels", value=size) for size in SIZES if current in size]
+
+
+def add_retouch(bot: SmallBot) -> None:
+    """`/retouch`, which takes files and answers with a menu."""
+
+    @bot.tree.command(description="Change a picture")
+    @app_commands.describe(
+        prompt="What to make of it", image="What to start from", mask="What to change", title="Its name"
+    )
+    async def retouch(
+        interaction: discord.Interaction,
+        prompt: str,
+        image: discord.Attachment,
+        mask: discord.Attachment | None = None,
+        title: str = "",
+    ) -> None:
+        files = {file.filename: await file.read() for file in (image, mask) if file is not None}
+        bot.heard.append((interaction.user.name, {"prompt": prompt, "files": files}))
+        view = discord.ui.View(timeout=None).add_item(Variants(bot))
+        await interaction.response.send_message("Retouched", file=picture("blue", "0.png"), view=view)
 
 
 def add_others(bot: SmallBot) -> None:

@@ -36,12 +36,28 @@ function post(path, body) {
   });
 }
 
+// Each file is a part of its own, and its option's value the number of that part.
+function upload(path, body) {
+  const options = { ...body.options };
+  const form = new FormData();
+  filesIn(options).forEach(([name, file], number) => {
+    options[name] = number;
+    form.append(`files[${number}]`, file, file.name);
+  });
+  form.append("payload_json", JSON.stringify({ ...body, options }));
+  return answer(path, { method: "POST", body: form });
+}
+
+const withoutFiles = (options) =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => !(value instanceof File)));
+const filesIn = (options) => Object.entries(options).filter(([, value]) => value instanceof File);
+
 export const fetchState = (member) => get("/sandbox/state", { member });
 export const fetchMessages = (member, channel) => get("/sandbox/messages", { member, channel });
 export const sendCommand = (member, channel, name, options) =>
-  post("/sandbox/command", { member, channel, name, options });
+  (filesIn(options).length > 0 ? upload : post)("/sandbox/command", { member, channel, name, options });
 export const fetchChoices = (member, channel, name, options, focused) =>
-  post("/sandbox/autocomplete", { member, channel, name, options, focused });
+  post("/sandbox/autocomplete", { member, channel, name, options: withoutFiles(options), focused });
 export const press = (member, message, customId, values) =>
   post("/sandbox/press", { member, message, custom_id: customId, ...(values && { values }) });
 export const submitModal = (member, interaction, values) =>

@@ -97,9 +97,12 @@ function unquoter(names) {
   return (raw) => (needed.test(raw) ? raw.slice(1, -1) : raw);
 }
 
-/** Values by option name, and the problems that must be put right before sending. */
-export function check(line, people, known = new Map()) {
-  const values = {};
+/**
+ * Values by option name, and the problems that must be put right before sending. `files` are those
+ * that go along, by option name.
+ */
+export function check(line, people, known = new Map(), files = new Map()) {
+  const values = Object.fromEntries(files);
   const problems = [];
   const given = new Set();
   for (const { option, raw, named } of line.segments) {
@@ -108,7 +111,7 @@ export function check(line, people, known = new Map()) {
       continue;
     }
     if (raw === "") {
-      if (named && !option.required) {
+      if (named && !option.required && !files.has(option.name)) {
         problems.push({ option, sentence: `${option.label} is empty: give it a value or take it out.` });
       }
       continue;
@@ -120,7 +123,7 @@ export function check(line, people, known = new Map()) {
     else values[option.name] = value;
   }
   for (const option of line.command.options) {
-    if (option.required && !given.has(option.name)) {
+    if (option.required && !given.has(option.name) && !files.has(option.name)) {
       problems.push({ option, missing: true, sentence: `${option.label} is needed: ${option.description}` });
     }
   }
@@ -146,6 +149,14 @@ export function withValue(text, target, value) {
   const after = text.slice(target.end).trim();
   const head = `${before} ${value} `;
   return { text: head + after, caret: head.length };
+}
+
+/** The text and caret without the name of `option`, where nothing follows it. */
+export function withoutOption(text, line, option) {
+  const there = line.segments.find((s) => s.option === option && s.named && s.raw === "");
+  if (!there) return { text, caret: text.length };
+  const head = `${text.slice(0, there.start).trimEnd()} `;
+  return { text: head + text.slice(there.end).trim(), caret: head.length };
 }
 
 function endOfValue(text, { valueStart, end }) {

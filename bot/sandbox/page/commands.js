@@ -83,14 +83,25 @@ export function commandForWords(commands) {
   });
 }
 
+/** The options of a command that take a file, required ones first. */
+export const fileOptions = (command) =>
+  command.options.filter((option) => option.type === OptionType.ATTACHMENT);
+
+/** The command that a file without one most likely means: that for words, if it takes files too. */
+export function commandForFiles(commands) {
+  const takers = commands.filter((command) => fileOptions(command).length > 0);
+  const words = commandForWords(takers);
+  return words ?? takers[0] ?? null;
+}
+
 /** The option that text without a name belongs to, as when a newcomer types `/imagine a heart`. */
 export function defaultOption(command) {
   const { options } = command;
   return (
     options.find((o) => o.required && o.type === OptionType.STRING) ??
-    options.find((o) => o.required) ??
+    options.find((o) => o.required && o.type !== OptionType.ATTACHMENT) ??
     options.find((o) => o.type === OptionType.STRING) ??
-    options[0] ??
+    options.find((o) => o.type !== OptionType.ATTACHMENT) ??
     null
   );
 }

@@ -58,6 +58,18 @@ export function renderComponents(components, context) {
   );
 }
 
+/** Whether there are {buttons, menus} among components. */
+export function controlsOf(components = []) {
+  const found = { buttons: false, menus: false };
+  for (const { type, custom_id: id, components: inner, accessory } of components) {
+    const below = controlsOf([...(inner ?? []), ...(accessory ? [accessory] : [])]);
+    const own = Boolean(id);
+    found.buttons ||= below.buttons || (own && type === Kind.BUTTON);
+    found.menus ||= below.menus || (own && type !== Kind.BUTTON);
+  }
+  return found;
+}
+
 function container(box, context) {
   const accent = box.accent_color ?? null;
   const style = accent === null ? {} : { "--accent-edge": `#${accent.toString(16).padStart(6, "0")}` };
@@ -132,6 +144,12 @@ function button(part, context) {
   return element;
 }
 
+// A list of the browser's own shows text alone, and reads it out.
+function optionText({ emoji, label, description }) {
+  const sign = emoji && !emoji.id ? `${emoji.name} ` : "";
+  return `${sign}${label}${description ? ` · ${description}` : ""}`;
+}
+
 const asOption = ({ id, name }) => ({ label: name, value: id });
 
 function selectMenu(select, context, options) {
@@ -149,12 +167,7 @@ function selectMenu(select, context, options) {
       ? null
       : h("option", { value: "", text: select.placeholder ?? "Choose …", disabled: true, selected: true }),
     options.map((option) =>
-      h("option", {
-        value: option.value,
-        selected: option.default,
-        title: option.description,
-        text: option.label,
-      }),
+      h("option", { value: option.value, selected: option.default, text: optionText(option) }),
     ),
   );
   const send = () =>

@@ -3,10 +3,13 @@
 
 import { createAssist } from "./assist.js";
 import { createChoices } from "./choices.js";
-import { check, parseLine, segmentAt, withOption, withValue } from "./command_line.js";
-import { commandForWords } from "./commands.js";
-import { byId, h } from "./dom.js";
+import { check, parseLine, segmentAt, withOption, withoutOption, withValue } from "./command_line.js";
+import { OptionType, commandForFiles, commandForWords, fileOptions } from "./commands.js";
+import { byId, h, icon } from "./dom.js";
 import { paint } from "./mirror.js";
+import { createUploads } from "./uploads.js";
+
+const CHOOSE_FILE = { label: "Choose a file …" };
 
 /** `send(command, values)` resolves when the sandbox took it; it rejects with an ApiError. */
 export function createComposer(model, send) {
@@ -22,13 +25,25 @@ export function createComposer(model, send) {
 
   const assist = createAssist({ command: pickCommand, option: pickOption, choice: pickChoice });
   const choices = createChoices(model, refresh);
+  const uploads = createUploads({
+    limit: () => model.uploadLimit,
+    place: placeForFiles,
+    refuse: object,
+    settled: fileSettled,
+  });
+  const attach = byId("attach");
+  attach.append(icon("attach"));
+  attach.addEventListener("click", () => uploads.choose());
 
   const lineNow = () => parseLine(box.value, model.commands);
+  const checkNow = (line) =>
+    check(line, model.people, choices.knownFor(line.command), uploads.of(line.command));
 
   function refresh() {
     const line = lineNow();
-    const checked =
-      line.kind === "command" ? check(line, model.people, choices.knownFor(line.command)) : null;
+    if (line.kind === "empty" || line.kind === "plain") uploads.clear();
+    attach.hidden = commandForFiles(model.commands) === null;
+    const checked = line.kind === "command" ? checkNow(line) : null;
     paint(byId("mirror"), box.value, line, checked?.problems ?? []);
     rows = [];
     if (closed || (line.kind !== "naming" && line.kind !== "command")) assist.hide();
@@ -46,14 +61,12 @@ export function createComposer(model, send) {
   function showOptions(line, { values, problems }) {
     const segment = segmentAt(line, box.selectionStart);
     const current = segment?.option ?? null;
-    const offered = current
-      ? choices.offer(line.command, current, segment.raw, values)
-      : { choices: [], note: "" };
+    const offered = offer(line, segment, values);
     rows = offered.choices;
-    if (!moved) active = current?.choices.length > 0 && segment.raw !== "" ? 0 : -1;
+    if (!moved) active = rows[0] === CHOOSE_FILE || (current?.choices.length > 0 && segment.raw !== "") ? 0 : -1;
     active = Math.min(active, rows.length - 1);
     const problem = problems.find((one) => one.option === current && !one.missing)?.sentence;
-    const chips = line.command.options.map((option) => chipOf(option, line, problems, current));
+    const chips = line.command.options.map((option) => chipOf(option, line, { values, problems, current }));
     assist.showOptions({
       command: line.command,
       chips,
@@ -65,8 +78,15 @@ export function createComposer(model, send) {
     });
   }
 
-  function chipOf(option, line, problems, current) {
-    const raw = line.segments.find((one) => one.option === option)?.raw ?? "";
+  function offer(line, segment, values) {
+    if (!segment?.option) return { choices: [], note: "" };
+    if (segment.option.type === OptionType.ATTACHMENT) return { choices: [CHOOSE_FILE], note: "" };
+    return choices.offer(line.command, segment.option, segment.raw, values);
+  }
+
+  function chipOf(option, line, { values, problems, current }) {
+    const file = values[option.name] instanceof File ? values[option.name].name : "";
+    const raw = line.segments.find((one) => one.option === option)?.raw || file;
     const bad = problems.some((one) => one.option === option && !one.missing);
     const state = [
       bad ? "bad" : raw ? "filled" : option.required ? "missing" : "",
@@ -93,13 +113,37 @@ export function createComposer(model, send) {
   }
 
   function pickOption(option) {
+    if (option.type === OptionType.ATTACHMENT) return uploads.choose(option);
     const { text, caret } = withOption(box.value, lineNow(), option);
     setText(text, caret);
   }
 
   function pickChoice(choice) {
-    const { text, caret } = withValue(box.value, segmentAt(lineNow(), box.selectionStart), choice.label);
-    setText(text, caret);
+    const segment = segmentAt(lineNow(), box.selectionStart);
+    if (choice === CHOOSE_FILE) return uploads.choose(segment.option);
+    const { text, caret } = withValue(box.value, segment, choice.label);
+    return setText(text, caret);
+  }
+
+  // Where files go that come without a word: to the command being typed, or to one that takes them.
+  function placeForFiles() {
+    const line = lineNow();
+    if (line.kind === "command") {
+      const option = segmentAt(line, box.selectionStart)?.option ?? null;
+      return { command: line.command, option: option?.type === OptionType.ATTACHMENT ? option : null };
+    }
+    const command = line.exact ?? commandForFiles(line.kind === "naming" ? line.matches : model.commands);
+    if (command === null) return null;
+    setText(`/${command.label} ${line.kind === "plain" ? box.value.trim() : ""}`);
+    return { command, option: null };
+  }
+
+  // The file stands above the box: its option's name in the text has done its work.
+  function fileSettled(option) {
+    const line = lineNow();
+    const { text, caret } = line.kind === "command" ? withoutOption(box.value, line, option) : {};
+    if (text !== undefined && text !== box.value) return setText(text, caret);
+    return setText(box.value, box.selectionStart);
   }
 
   function pickActive() {
@@ -114,8 +158,8 @@ export function createComposer(model, send) {
     hint.hidden = false;
   }
 
-  function object(sentence) {
-    say(sentence);
+  function object(sentence, button) {
+    say(sentence, ...(button ? [" ", button] : []));
     hint.className = "bad";
   }
 
@@ -124,7 +168,7 @@ export function createComposer(model, send) {
     if (line.kind === "plain") return suggestCommand();
     if (line.kind === "naming") return submitName(line);
     if (line.kind !== "command" || box.readOnly) return;
-    const { values, problems } = check(line, model.people, choices.knownFor(line.command));
+    const { values, problems } = checkNow(line);
     if (problems.length > 0) return refuse(line, problems);
     const sent = box.value.trim();
     box.readOnly = true;
@@ -150,9 +194,15 @@ export function createComposer(model, send) {
   }
 
   function refuse(line, problems) {
-    const [first] = problems;
-    if (first.option) pickOption(first.option);
-    object(problems.map((one) => one.sentence).join(" "));
+    const [{ option }] = problems;
+    const file = problems.find((one) => one.missing && one.option.type === OptionType.ATTACHMENT)?.option;
+    if (option && option.type !== OptionType.ATTACHMENT) pickOption(option);
+    object(problems.map((one) => one.sentence).join(" "), file && chooser(file));
+  }
+
+  function chooser(option) {
+    const on = { click: () => uploads.choose(option) };
+    return h("button", { type: "button", class: "text-button", text: "Choose a file", on });
   }
 
   // Plain words: here people talk to the bot by commands, so offer the one that takes words.

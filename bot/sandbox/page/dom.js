@@ -14,6 +14,7 @@ const ICONS = {
   down: "M6 9l6 6 6-6",
   left: "M15 5l-7 7 7 7",
   right: "M9 5l7 7-7 7",
+  attach: "M8 12.5l6-6a3.2 3.2 0 014.5 4.5l-8 8a5.2 5.2 0 01-7.4-7.4L11 4",
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
 };
 

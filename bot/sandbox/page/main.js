@@ -93,6 +93,7 @@ function onEvent(type, data) {
 
 function arrived(message) {
   timeline.release(message.id);
+  timeline.release(message.interaction_metadata?.interacted_message_id);
   model.putMessage(message);
 }
 

@@ -16,7 +16,7 @@ export function resolveUrl(url, message) {
   const address = name ? (message.attachments?.find((file) => file.filename === name)?.url ?? "") : url;
   if (address === "") return "";
   const parsed = new URL(address, location.href);
-  return parsed.pathname.startsWith("/attachments/") ? parsed.pathname + parsed.search : parsed.href;
+  return /^\/(ephemeral-)?attachments\//.test(parsed.pathname) ? parsed.pathname + parsed.search : parsed.href;
 }
 
 /** A gallery of {url, alt, width, height, spoiler}. */
@@ -116,10 +116,8 @@ export function renderFile(name, size, url) {
   );
 }
 
-function fileSize(bytes) {
-  return bytes < 1024
-    ? `${bytes} B`
-    : bytes < 1024 ** 2
-      ? `${(bytes / 1024).toFixed(1)} KiB`
-      : `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
+/** A number of bytes in words: "812 bytes", "10 MiB", "11.5 MiB". */
+export function fileSize(bytes) {
+  const [unit, name] = bytes < 1024 ? [1, "bytes"] : bytes < 1024 ** 2 ? [1024, "KiB"] : [1024 ** 2, "MiB"];
+  return `${Number((bytes / unit).toFixed(1))} ${name}`;
 }

@@ -1,7 +1,7 @@
 // One message as an element: who, when, in answer to what, and all that it carries.
 
 import { avatar } from "./avatar.js";
-import { renderComponents } from "./components.js";
+import { controlsOf, renderComponents } from "./components.js";
 import { h, iconButton } from "./dom.js";
 import { renderEmbeds } from "./embeds.js";
 import { plainText } from "./markdown.js";
@@ -12,7 +12,7 @@ const EPHEMERAL = 1 << 6;
 const LOADING = 1 << 7;
 const COMPONENTS_V2 = 1 << 15;
 
-/** `context`: {names, people, press(message, custom_id, values, element), remove(message), moderates}. */
+/** `context`: {names, people, find(id), press(message, custom_id, values, element), remove(message), moderates}. */
 export function renderMessage(message, context) {
   const { author } = message;
   const name = author.global_name ?? author.username;
@@ -21,7 +21,7 @@ export function renderMessage(message, context) {
   return h(
     "article",
     { class: ephemeral ? "message ephemeral" : "message", "aria-labelledby": nameId },
-    usedLine(message, context.names),
+    usedLine(message, context),
     avatar(author.id, name, { bot: author.bot }),
     h(
       "div",
@@ -60,18 +60,30 @@ function content(message, context) {
   ];
 }
 
-const DEEDS = { 3: " pressed a button", 5: " filled in a form" }; // by the interaction's type
+const PRESS = 3; // types of interactions
+const FORM = 5;
 
 // "Ravi used /imagine": which command or press brought this message about.
-function usedLine(message, names) {
+function usedLine(message, { names, find }) {
   const interaction = message.interaction_metadata ?? message.interaction;
   const command = message.interaction?.name;
   const deed = command
     ? [" used ", h("span", { class: "mention", text: `/${command}` })]
-    : DEEDS[interaction?.type];
+    : interaction?.type === FORM
+      ? " filled in a form"
+      : interaction?.type === PRESS
+        ? pressOn(find(interaction.interacted_message_id))
+        : null;
   if (!deed) return null;
   const { id } = interaction.user;
   return usedBy(id, names.user(id), deed);
+}
+
+// Which part of a message was pressed is not told: only where it has parts of one kind is it plain.
+function pressOn(message) {
+  const { buttons, menus } = controlsOf(message?.components);
+  if (buttons && menus) return " used a button or a menu";
+  return menus ? " chose from a menu" : " pressed a button";
 }
 
 function usedBy(id, name, deed) {

@@ -10,6 +10,7 @@ export class Model {
   members = [];
   channels = [];
   commands = [];
+  uploadLimit = 0; // bytes of one file
   channelId = null;
   aimedAt = null; // the channel asked for last, open once its messages are there
   messages = new Map(); // of the open channel, by id, oldest first
@@ -30,6 +31,7 @@ export class Model {
   /** Take over the server's state as one member sees it. */
   applyState(raw) {
     this.guild = raw.guild;
+    this.uploadLimit = raw.upload_limit;
     this.members = raw.members.map(readMember);
     this.me = { ...readMember(raw.me), locale: raw.me.locale, moderator: raw.me.moderator };
     this.channels = raw.channels.map(readChannel);

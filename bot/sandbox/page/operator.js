@@ -15,6 +15,7 @@ const DEEDS = [
   ["reconnect", "Ask to reconnect"],
   ["invalidate_session", "Invalidate the session"],
   ["expire_tokens", "Expire all interaction tokens"],
+  ["expire_attachments", "Expire all addresses of files"],
 ];
 const REFRESH = 3000;
 

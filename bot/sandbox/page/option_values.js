@@ -23,6 +23,7 @@ const READERS = {
   [OptionType.NUMBER]: (option, typed) => readNumber(option, typed, /^[+-]?(\d+\.?\d*|\.\d+)$/, "a number"),
   [OptionType.BOOLEAN]: readBoolean,
   [OptionType.USER]: (option, typed, people) => readPerson(typed, "@", people.members, "a member"),
+  [OptionType.ATTACHMENT]: () => ({ problem: "takes a file: choose it, drop it here or paste it." }),
   [OptionType.CHANNEL]: (option, typed, people) => readPerson(typed, "#", people.channels, "a channel"),
 };
 
@@ -92,6 +93,8 @@ export function limits(option, raw = "") {
       return "a member";
     case OptionType.CHANNEL:
       return "a channel";
+    case OptionType.ATTACHMENT:
+      return "a file: choose it, drop it here or paste it";
     default:
       return "";
   }

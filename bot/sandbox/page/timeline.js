@@ -21,6 +21,7 @@ export function createTimeline(model, actions) {
 
   const context = {
     names: model.names,
+    find: (id) => model.messages.get(id),
     get people() {
       return model.people;
     },
