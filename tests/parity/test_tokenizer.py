@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from checkpoints import make_tiny_checkpoint
-from hypothesis import given, settings
+from diffusers.pipelines.wan.pipeline_wan import basic_clean  # CLIP's cleaning, kept for other encoders
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transformers import CLIPTokenizer
 
@@ -73,3 +74,37 @@ def test_ids_of_any_text_are_the_references(folder: Path, reference: CLIPTokeniz
         assert tokenizer.encode(text).tolist() == ids_of(reference, text)
 
     check()
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_plain_prompt_has_the_references_ids_in_its_one_chunk(
+    prompt: str, folder: Path, reference: CLIPTokenizer
+) -> None:
+    tokens = Tokenizer.load(folder).tokens(prompt, max_chunks=1)
+
+    assert tokens.ids.tolist() == [ids_of(reference, prompt)]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a ((red:1.3) circle) on [the white square]", "a red circle on the white square"),
+        ("（빨간 동그라미：１．３）와 파란 별", "빨간 동그라미 와 파란 별"),
+        (r"(نجمة \(حمراء\):٠٫٨) كبيرة", "نجمة (حمراء) كبيرة"),
+    ],
+)
+def test_emphasis_changes_no_ids(written: str, meant: str, folder: Path, reference: CLIPTokenizer) -> None:
+    tokens = Tokenizer.load(folder).tokens(written, max_chunks=1)
+
+    assert tokens.ids.tolist() == [ids_of(reference, meant)]
+
+
+@given(
+    st.text(max_size=80)
+    | st.text(st.sampled_from("aÃ©â€œΣς&;<>ampltqo #39İ한글色م\u3000\x85\x1c\u0301"), max_size=80)
+)
+@settings(deadline=None)
+@example("빨간 동그라미 &amp;amp; caf\u00c3\u00a9 \u201cﬁne\u201d")
+@example("نجمة، &lt;b&gt; \x00\x1f ｆｕｌｌ　ｗｉｄｔｈ（１）")
+def test_cleaning_is_that_of_clips_own_code(text: str) -> None:
+    assert clean(text) == basic_clean(text)
