@@ -157,7 +157,7 @@ def _select(select: Json, path: Path, errors: FormErrors) -> None:
     if select["type"] != STRING_SELECT:
         return
     options = select.get("options") or []
-    errors.length((*path, "options"), options, 1, 25)
+    errors.length((*path, "options"), options, max(1, most), 25)
     values = [str(option.get("value")) for option in options]
     if len(set(values)) != len(values):
         errors.add(

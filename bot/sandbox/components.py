@@ -38,7 +38,7 @@ def resolve(components: list[Json], unfurl: Unfurl, errors: FormErrors) -> list[
 def _resolve_one(
     component: Json, path: Path, unfurl: Unfurl, errors: FormErrors, number: Callable[[], int]
 ) -> Json:
-    given = {key: value for key, value in component.items() if value is not None}
+    given = _without_nulls(component)
     seen: Json = {**DEFAULTS.get(component["type"], {}), **given}
     seen["id"] = component.get("id") or number()
     if "components" in seen:
@@ -57,6 +57,8 @@ def _resolve_one(
             }
             for index, item in enumerate(component["items"])
         ]
+    elif component["type"] == kinds.STRING_SELECT:
+        seen["options"] = [_without_nulls(option) for option in component["options"]]
     elif component["type"] == kinds.THUMBNAIL:
         seen["media"] = _medium(component["media"], (*path, "media"), unfurl, errors)
     elif component["type"] == kinds.FILE:
@@ -64,6 +66,12 @@ def _resolve_one(
         named = unfurl(component["file"]["url"]) or {}
         seen["name"], seen["size"] = named.get("name"), named.get("size")
     return seen
+
+
+def _without_nulls(thing: Json) -> Json:
+    """A button, a menu or one of its options without what is null, in its emoji too."""
+    seen = {key: value for key, value in thing.items() if value is not None}
+    return {**seen, "emoji": _without_nulls(seen["emoji"])} if isinstance(seen.get("emoji"), dict) else seen
 
 
 def _medium(given: Json, path: Path, unfurl: Unfurl, errors: FormErrors) -> Json:
