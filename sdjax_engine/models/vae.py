@@ -10,7 +10,7 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from sdjax_engine.models.attention import PictureAttention
-from sdjax_engine.models.config import Config, check_lengths, settle
+from sdjax_engine.models.config import Config, check_lengths, refuse, settle
 from sdjax_engine.models.layers import GroupNorm, Upsample2D, activation, conv, linear
 from sdjax_engine.models.unet_blocks import DownBlock2D, ResnetBlock2D, ResnetStyle
 
@@ -24,6 +24,8 @@ DEFAULTS: Config = {
     "force_upcast": True,
     "in_channels": 3,
     "latent_channels": 4,
+    "latents_mean": None,
+    "latents_std": None,
     "layers_per_block": 1,
     "mid_block_add_attention": True,
     "norm_num_groups": 32,
@@ -48,11 +50,20 @@ def settle_vae_config(config: Config) -> dict[str, Any]:
     values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED)
     lists = {key: values[key] for key in ("down_block_types", "up_block_types")}
     check_lengths(NAME, count=len(values["block_out_channels"]), lists=lists)
+    spread = {key: values[key] for key in ("latents_mean", "latents_std")}
+    if set(spread.values()) != {None}:
+        channels = values["latent_channels"]
+        wrong = [key for key, each in spread.items() if not isinstance(each, tuple) or len(each) != channels]
+        refuse(NAME, [f"{key}={spread[key]!r}" for key in wrong])
     return values
 
 
 class AutoencoderKL(nnx.Module):
-    """Latents to pictures and back; pictures are in [-1, 1], latents not yet scaled by `scaling_factor`."""
+    """Latents to pictures and back; pictures are in [-1, 1], latents not yet scaled by `scaling_factor`.
+
+    Where the configuration has `latents_mean` and `latents_std`, latents are less the one and divided by the
+    other, as the reference's SDXL pipelines have them around the network.
+    """
 
     def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
         values = settle_vae_config(config)
@@ -70,9 +81,15 @@ class AutoencoderKL(nnx.Module):
         self.quant_conv = linear(2 * latent, 2 * latent, style) if values["use_quant_conv"] else None
         self.post_quant_conv = linear(latent, latent, style) if values["use_post_quant_conv"] else None
         self.dtype = dtype
+        self.latents_mean = values["latents_mean"]
+        self.latents_std = values["latents_std"]
 
     def decode(self, latents: Array) -> Array:
         """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f doubles per block."""
+        if self.latents_mean is not None:
+            latents = latents.astype(jnp.float32) * per_channel(self.latents_std) + per_channel(
+                self.latents_mean
+            )
         x = latents.astype(self.dtype)
         return self.decoder(x if self.post_quant_conv is None else self.post_quant_conv(x))
 
@@ -81,7 +98,15 @@ class AutoencoderKL(nnx.Module):
         moments = self.encoder(pixels.astype(self.dtype))
         moments = moments if self.quant_conv is None else self.quant_conv(moments)
         mean, logvar = jnp.split(moments, 2, axis=-1)
-        return mean, jnp.clip(logvar, *LOGVAR_RANGE)
+        logvar = jnp.clip(logvar, *LOGVAR_RANGE)
+        if self.latents_mean is None:
+            return mean, logvar
+        mean = (mean.astype(jnp.float32) - per_channel(self.latents_mean)) / per_channel(self.latents_std)
+        return mean, logvar.astype(jnp.float32) - 2 * jnp.log(per_channel(self.latents_std))
+
+
+def per_channel(values: tuple[float, ...]) -> Array:
+    return jnp.asarray(values, jnp.float32).reshape(1, 1, 1, -1)
 
 
 class Encoder(nnx.Module):

@@ -1,0 +1,79 @@
+"""Our networks filled with the weights of a network on torch, and how far their results are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+import torch
+from flax import nnx
+
+from sdjax_engine.weights.names import arrange
+from sdjax_engine.weights.tensors import parameters_of
+
+Array = npt.NDArray[np.float32]
+QUICK = {"xla_backend_optimization_level": 0}  # halves the compiling, which is most of such a test's time
+
+
+class Filled:
+    """A network of class `kind` with the weights of `reference`, to be called in compiled functions.
+
+    With `take` the reference gives its weights away one by one, so that both never lie in memory whole.
+    """
+
+    def __init__(
+        self,
+        kind: Callable[..., nnx.Module],
+        config: Mapping[str, Any],
+        reference: torch.nn.Module,
+        *,
+        dtype: str = "float32",
+        take: bool = False,
+    ) -> None:
+        network = nnx.eval_shape(lambda: kind(config, dtype=jnp.dtype(dtype), rngs=nnx.Rngs(0)))
+        self.graphdef, abstract = nnx.split(network)
+        theirs = dict(reference.named_parameters())
+        wanted = parameters_of(abstract)
+        assert wanted.keys() == theirs.keys()
+        values = {}
+        for name, parameter in wanted.items():
+            tensor = arrange(theirs[name].detach().numpy(), parameter.shape, parameter.leaf)
+            values[parameter.path] = jnp.asarray(tensor, dtype)
+            assert values[parameter.path].shape == parameter.shape
+            if take:
+                theirs.pop(name).data = torch.empty(0)
+        flat = [
+            (path, variable.replace(values[tuple(path)])) for path, variable in nnx.to_flat_state(abstract)
+        ]
+        self.state = nnx.from_flat_state(flat)
+
+    def __call__(self, *values: Any, call: Callable[..., Any] | None = None, **named: Any) -> Any:
+        """Return what the network makes of the values; `call` is given the network first, and then they."""
+        return self._compute(self.state, values, named, call)
+
+    @partial(jax.jit, static_argnums=(0, 4), compiler_options=QUICK)
+    def _compute(self, state: nnx.State, values: Any, named: Any, call: Callable[..., Any] | None) -> Any:
+        network = nnx.merge(self.graphdef, state)
+        return network(*values, **named) if call is None else call(network, *values, **named)
+
+
+def relative_difference(ours: Any, reference: torch.Tensor) -> float:
+    """The largest difference, as a part of the reference's largest value; theirs are channels-first."""
+    theirs = reference.detach().numpy()
+    theirs = theirs.transpose(0, 2, 3, 1) if theirs.ndim == 4 else theirs
+    return float(np.abs(np.asarray(ours, np.float32) - theirs).max() / np.abs(theirs).max())
+
+
+def noise(*shape: int, seed: int = 0) -> Array:
+    """Standard noise, the same for the same seed."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def channels_first(x: Array) -> torch.Tensor:
+    """A copy on torch of a batch of pictures."""
+    return torch.from_numpy(x.transpose(0, 3, 1, 2).copy())
