@@ -20,11 +20,8 @@ def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report 
     A folder called `name` or `tokenizer` beside the file goes before the hub, whose cache serves without a
     network. Raises UnreadableCheckpoint.
     """
-    own = file.parent / name
-    if own.is_dir():
-        return Tokenizer.load(own)
-    beside = file.parent / "tokenizer"
-    tokenizer = Tokenizer.load(beside if beside.is_dir() else download(file, report))
+    beside = [folder for each in (name, "tokenizer") if (folder := file.parent / each).is_dir()]
+    tokenizer = Tokenizer.load(beside[0] if beside else download(file, report))
     return replace(tokenizer, pad_id=OPEN_CLIP_PAD) if is_open_clip else tokenizer
 
 

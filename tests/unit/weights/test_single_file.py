@@ -1,0 +1,194 @@
+"""A checkpoint in one file of the original layout is the checkpoint that it was made from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import diffusers
+import huggingface_hub
+import jax
+import numpy as np
+import pytest
+import torch
+from checkpoint_files import original_form, write_original
+from checkpoints import make_tiny_checkpoint
+from safetensors.numpy import load_file, save_file
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights import Checkpoint, Component, describe, load_checkpoint
+
+FAMILIES = ("SD 1", "SD 1 inpainting", "SD 2", "SDXL", "SDXL inpainting")
+UNTOLD = {"sample_size", "projection_dim", "attention_head_dim"}  # sizes of training, and of what is not used
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("folders")
+    return {family: make_tiny_checkpoint(root / family, **original_form(family)) for family in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def loaded(folders: dict[str, Path]) -> dict[str, Checkpoint]:
+    return {family: load_checkpoint(str(folder)) for family, folder in folders.items()}
+
+
+def single_file(folder: Path, room: Path, **options: Any) -> Path:
+    shutil.copytree(folder / "tokenizer", room / "tokenizer", dirs_exist_ok=True)
+    return write_original(folder, room / "model.safetensors", **options)
+
+
+def components(checkpoint: Checkpoint) -> list[Component]:
+    texts = [each.component for each in checkpoint.text_encoders]
+    return [*texts, checkpoint.unet, checkpoint.vae]
+
+
+def leaves(component: Component) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(component.state)]
+
+
+def told(component: Component) -> dict[str, Any]:
+    return {key: value for key, value in component.config.items() if key not in UNTOLD}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_networks_of_a_single_file_are_those_of_its_folder(
+    family: str, folders: dict[str, Path], loaded: dict[str, Checkpoint], tmp_path: Path
+) -> None:
+    expected = loaded[family]
+
+    ours = load_checkpoint(str(single_file(folders[family], tmp_path)))
+
+    assert ours.pipeline == expected.pipeline
+    assert ours.force_zeros_for_empty_prompt == expected.force_zeros_for_empty_prompt
+    for one, other in zip(components(ours), components(expected), strict=True):
+        assert told(one) == told(other)
+        assert all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("family", FAMILIES)
+def test_reference_reads_the_same_networks_from_the_file(
+    family: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = folders[family]
+    file = single_file(folder, tmp_path, whole_encoder=False)
+    kind = getattr(diffusers, json.loads((folder / "model_index.json").read_text())["_class_name"])
+
+    reference = kind.from_single_file(str(file), config=str(folder), local_files_only=True)
+
+    for name in ("unet", "vae", "text_encoder", "text_encoder_2"):
+        if (folder / name).is_dir():
+            (stored,) = (folder / name).glob("*.safetensors")
+            read = getattr(reference, name).state_dict()
+            assert all(torch.equal(read[key], torch.from_numpy(x)) for key, x in load_file(stored).items())
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        ("SD 1", ("PNDMScheduler", "epsilon", 512)),
+        ("SD 1 inpainting", ("PNDMScheduler", "epsilon", 512)),
+        ("SD 2", ("DDIMScheduler", "v_prediction", 768)),
+        ("SDXL", ("EulerDiscreteScheduler", "epsilon", 1024)),
+        ("SDXL inpainting", ("EulerDiscreteScheduler", "epsilon", 1024)),
+    ],
+)
+def test_schedule_and_size_are_those_of_the_family(
+    family: str, expected: tuple[str, str, int], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    scheduler, prediction, side = expected
+
+    described = describe(str(write_original(folders[family], tmp_path / "some model.safetensors")))
+
+    assert described.name == "some model"
+    assert described.scheduler_config["_class_name"] == scheduler
+    assert described.scheduler_config.get("prediction_type", "epsilon") == prediction
+    assert described.native_size == (side, side)
+
+
+@pytest.mark.parametrize(
+    ("notes", "size"),
+    [({}, (512, 512)), ({"modelspec.resolution": "640x384"}, (640, 384))],
+    ids=["prediction", "prediction and size"],
+)
+def test_what_a_file_notes_of_itself_goes_before_its_family(
+    notes: dict[str, str], size: tuple[int, int], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    noted = {"modelspec.prediction_type": "epsilon", **notes}
+
+    described = describe(str(write_original(folders["SD 2"], tmp_path / "model.safetensors", **noted)))
+
+    assert described.scheduler_config["prediction_type"] == "epsilon"
+    assert described.native_size == size
+
+
+def test_marks_of_zero_terminal_noise_change_the_schedule(folders: dict[str, Path], tmp_path: Path) -> None:
+    file = write_original(folders["SDXL"], tmp_path / "model.safetensors")
+    marks = {"v_pred": np.zeros(0, np.float32), "ztsnr": np.zeros(0, np.float32)}
+    save_file(load_file(file) | marks, file)
+
+    config = describe(str(file)).scheduler_config
+
+    assert config["prediction_type"] == "v_prediction"
+    assert config["rescale_betas_zero_snr"] is True
+    assert config["timestep_spacing"] == "trailing"
+
+
+def test_schedule_beside_the_file_goes_before_its_family(folders: dict[str, Path], tmp_path: Path) -> None:
+    file = write_original(folders["SD 2"], tmp_path / "turbo.safetensors")
+    schedule = {"_class_name": "EulerDiscreteScheduler", "timestep_spacing": "trailing"}
+    (tmp_path / "turbo.scheduler_config.json").write_text(json.dumps(schedule))
+
+    assert describe(str(file)).scheduler_config == schedule
+
+
+def test_second_encoder_fills_prompts_up_with_zeros(folders: dict[str, Path], tmp_path: Path) -> None:
+    first, second = load_checkpoint(str(single_file(folders["SDXL"], tmp_path))).text_encoders
+
+    assert (first.tokenizer.pad_id, second.tokenizer.pad_id) == (first.tokenizer.end_id, 0)
+
+
+def test_encoder_without_the_layer_that_is_not_used_loads_the_same(
+    folders: dict[str, Path], loaded: dict[str, Checkpoint], tmp_path: Path
+) -> None:
+    bare = load_checkpoint(str(single_file(folders["SD 2"], tmp_path, whole_encoder=False))).text_encoder
+
+    assert told(bare) == told(loaded["SD 2"].text_encoder)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(leaves(bare), leaves(loaded["SD 2"].text_encoder), strict=True)
+    )
+
+
+def test_vocabulary_is_found_in_the_hubs_cache(
+    folders: dict[str, Path],
+    loaded: dict[str, Checkpoint],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = single_file(folders["SD 1"], tmp_path)
+    repository = tmp_path / "models--openai--clip-vit-large-patch14"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("0" * 40)
+    (repository / "snapshots").mkdir()
+    (tmp_path / "tokenizer").rename(repository / "snapshots" / ("0" * 40))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+
+    tokenizer = load_checkpoint(str(file)).tokenizer
+
+    assert np.array_equal(tokenizer.encode("a red star"), loaded["SD 1"].tokenizer.encode("a red star"))
+
+
+def test_missing_vocabulary_is_said_with_the_place_to_put_it(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "no cache"))
+    file = write_original(folders["SD 1"], tmp_path / "model.safetensors")
+
+    with pytest.raises(UnreadableCheckpoint) as caught:
+        load_checkpoint(str(file))
+
+    assert "openai/clip-vit-large-patch14" in str(caught.value)
+    assert str(tmp_path / "tokenizer") in str(caught.value)
