@@ -104,7 +104,9 @@ def test_a_break_leaves_less_room(tokenizer: Tokenizer) -> None:
 
 
 def test_any_text_is_either_in_the_chunks_or_cut(tokenizer: Tokenizer) -> None:
-    parts = st.sampled_from([*"()[]\\:., ", "\n", " BREAK ", "red ", "(red:1.3)"]) | st.text(max_size=20)
+    parts = st.sampled_from([*"()[]\\:., ", "\n", " BREAK ", "red ", "(red:1.3)"]) | st.text(
+        st.characters(), max_size=20
+    )
     syntax = st.lists(parts, max_size=200).map("".join)
 
     @settings(max_examples=100, deadline=None)
