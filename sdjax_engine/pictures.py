@@ -6,14 +6,15 @@ What comes here has been checked where it came in; whatever cannot be read all t
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pictures
 from PIL import ImageOps
 
-from sdjax_engine.request import InvalidRequest, Request
+from sdjax_engine.images import encode_png
+from sdjax_engine.request import Image, InvalidRequest, Request
 
 READABLE = ("PNG", "JPEG", "WEBP")
 HALF = 128
@@ -55,3 +56,15 @@ def _read(data: bytes, what: str) -> Pictures.Image:
     except (OSError, SyntaxError, ValueError, Pictures.DecompressionBombError) as error:
         raise InvalidRequest("picture", what=what) from error
     return picture
+
+
+def enlarged(image: Image, *, width: int, height: int, strength: float = 0.4) -> Request:
+    """The request that paints `image` again in a larger size, from itself: the second of two passes."""
+    return replace(
+        image.request,
+        width=width,
+        height=height,
+        init_image=encode_png(image.pixels, image.request),
+        mask_image=None,
+        strength=strength,
+    )

@@ -1,0 +1,155 @@
+"""Pictures that start from pictures sit beside all others; the checkpoint's own checker scores them all."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import make_tiny_checkpoint
+from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
+from engines import PLAIN, SMALLEST, TINY, fingerprint, like
+from PIL import Image as Pictures
+from transformers import CLIPImageProcessor
+
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.engine import Engine
+from sdjax_engine.images import encode_png, read_recipe
+from sdjax_engine.pictures import enlarged
+from sdjax_engine.request import Image, InvalidRequest, Request, Sampler
+
+DEADLINE = 120.0
+
+
+def file_of(pixels: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Pictures.fromarray(pixels.astype(np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+ROWS, COLUMNS = np.mgrid[0:16, 0:16]
+START = np.stack([ROWS * 16, COLUMNS * 16, (ROWS + COLUMNS) * 8], axis=-1)
+MASK = np.where(COLUMNS < 8, 255, 0)  # the left half is painted anew
+FROM_PICTURE = like(init_image=file_of(START), strength=0.5)
+PART = like(init_image=file_of(START), mask_image=file_of(MASK), strength=0.9, seed=9)
+MIXED = (
+    PLAIN,
+    FROM_PICTURE,
+    PART,
+    like(FROM_PICTURE, sampler=Sampler.PNDM, seed=3),
+    like(PART, sampler=Sampler.DPMPP_2M, strength=1.0),
+    like(PLAIN, sampler=Sampler.EULER_ANCESTRAL, seed=8),
+)
+
+
+def paint(engine: Engine, *requests: Request) -> list[Image]:
+    futures = [engine.submit(request) for request in requests]
+    return [future.result(DEADLINE) for future in futures]
+
+
+def test_company_changes_no_picture_whatever_it_started_from(engine: Engine) -> None:
+    together = [fingerprint(image) for image in paint(engine, *MIXED)]
+    alone = [fingerprint(image) for request in reversed(MIXED) for image in paint(engine, request)]
+    assert together == alone[::-1]
+    assert len(set(together)) == len(MIXED)
+
+
+def test_the_less_strength_the_nearer_to_the_start(engine: Engine) -> None:
+    strengths = (0.2, 0.5, 0.8)
+    images = paint(engine, *(like(FROM_PICTURE, strength=strength) for strength in strengths))
+    distances = [np.abs(image.pixels.astype(float) - images[0].pixels).mean() for image in images]
+    assert distances == sorted(distances)
+
+
+def test_what_the_mask_keeps_stays_as_it_was(engine: Engine) -> None:
+    kept, painted = paint(engine, like(PART, seed=1), like(PART, seed=2))
+    difference = np.abs(kept.pixels.astype(float) - painted.pixels)
+    assert difference[:, 10:].mean() < 0.2 * difference[:, :6].mean()
+
+
+def test_a_picture_of_another_shape_is_cut_to_the_middle(engine: Engine) -> None:
+    wide = np.zeros((16, 32, 3))
+    wide[:, 8:24] = START
+    cut, exact = paint(engine, like(FROM_PICTURE, init_image=file_of(wide)), FROM_PICTURE)
+    assert fingerprint(cut) == fingerprint(exact)
+
+
+@pytest.mark.parametrize("name", ["init_image", "mask_image"])
+def test_a_file_that_is_no_picture_is_refused(engine: Engine, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="not a picture"):
+        engine.submit(like(PART, **{name: b"GIF89a and nothing more"}))
+
+
+def test_a_mask_alone_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidRequest, match="send that picture too"):
+        engine.submit(like(mask_image=file_of(MASK)))
+
+
+def test_the_person_can_be_told_what_became_of_the_prompt(engine: Engine) -> None:
+    [image] = paint(engine, like(prompt="a red circle " * 100, negative_prompt="blue"))
+    assert image.prompt is not None
+    assert image.negative_prompt is not None
+    assert image.prompt.tokens > image.prompt.limit == 3 * 75
+    assert image.prompt.cut.endswith("circle")
+    assert image.negative_prompt.cut == ""
+
+
+def test_the_recipe_names_the_pictures_it_needs_and_takes_them_back(engine: Engine) -> None:
+    [image] = paint(engine, PART)
+    file = encode_png(image.pixels, image.request)
+    assert PART.init_image is not None
+    assert PART.init_image not in file
+    pictures = [picture for picture in (PART.init_image, PART.mask_image) if picture]
+    assert read_recipe(io.BytesIO(file), pictures=pictures) == PART
+    with pytest.raises(Exception, match="painted from another one"):
+        read_recipe(io.BytesIO(file))
+
+
+def test_a_picture_is_enlarged_and_refined(checkpoint: Path) -> None:
+    offer = dataclasses.replace(TINY, sizes=((16, 16), (32, 32)))
+    spec = ModelSpec(offer=offer, source=str(checkpoint))
+    lanes = (PLAIN.lane, like(height=32, width=32).lane)
+    with Engine.open(EngineConfig(models=(spec,), lanes=lanes), report=lambda _line: None) as engine:
+        [small] = paint(engine, PLAIN)
+        again = [enlarged(small, width=32, height=32, strength=strength) for strength in (0.2, 0.5, 0.8)]
+        images = paint(engine, *again)
+    assert all(image.pixels.shape == (32, 32, 3) for image in images)
+    assert again[0].init_image is not None
+    started_from = Pictures.open(io.BytesIO(again[0].init_image))
+    assert np.array_equal(np.asarray(started_from), small.pixels)
+    distances = [np.abs(image.pixels.astype(float) - images[0].pixels).mean() for image in images]
+    assert distances == sorted(distances)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoint") / "judged"
+    return make_tiny_checkpoint(folder, **SMALLEST, safety_checker={})
+
+
+def test_the_safety_checker_scores_each_picture_as_the_reference_does(judged: Path) -> None:
+    spec = ModelSpec(offer=TINY, source=str(judged))
+    config = EngineConfig(models=(spec,), lanes=(PLAIN.lane,), start_pictures=False)
+    with Engine.open(config, report=lambda _line: None) as engine:
+        images = paint(engine, PLAIN, like(seed=8))
+    checker = StableDiffusionSafetyChecker.from_pretrained(judged / "safety_checker")
+    shown = CLIPImageProcessor()([Pictures.fromarray(image.pixels) for image in images], return_tensors="pt")
+    with torch.no_grad():
+        embeds = checker.visual_projection(checker.vision_model(shown.pixel_values)[1])
+        cosines = torch.nn.functional.cosine_similarity(embeds[:, None], checker.concept_embeds[None], dim=-1)
+        scores = (cosines - checker.concept_embeds_weights).numpy()
+        blackened = np.stack([image.pixels / 255.0 for image in images])
+        _, flagged = checker(clip_input=shown.pixel_values, images=blackened)
+    for image, expected, flag in zip(images, scores, flagged, strict=True):
+        assert image.safety is not None
+        ours = np.array(image.safety.concepts)
+        assert min(np.abs(ours - expected - adjustment).max() for adjustment in (0.0, 0.01)) < 2e-3
+        assert image.safety.flagged == flag
+
+
+def test_a_checkpoint_without_a_checker_scores_nothing(engine: Engine) -> None:
+    [image] = paint(engine, PLAIN)
+    assert image.safety is None
