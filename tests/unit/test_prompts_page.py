@@ -1,4 +1,4 @@
-"""What docs/prompts.md says, against the code."""
+"""What docs/prompts.md and /help say of prompts, against the code."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import pytest
 from recipes import job_of
 
 from bot.delivery.render import render
+from bot.front.commands.help import help_text
 from bot.jobs import Notes, State
-from bot.texts import Texts
+from bot.texts import LANGUAGES, Texts
 from sdjax_engine.prompts import MAX_WEIGHT, Piece, clean, parse_emphasis
 from sdjax_engine.prompts.chunks import BACKTRACK
 from sdjax_engine.request import Offer, PromptFacts, Sampler
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+OFFER = Offer(model="x", sizes=((8, 8),), num_inference_steps=1, guidance_scale=1.0, sampler=Sampler.DDIM)
 
 
 def rows() -> Iterator[tuple[str, str]]:
@@ -67,3 +69,13 @@ def test_the_sentence_on_the_page_is_the_one_that_people_read() -> None:
     notes = Notes(prompt=PromptFacts(tokens=229, limit=225, cut="and a small moon"))
     content = render(job_of(State.DONE, notes=notes), None, Texts.for_locale("en-US"))
     assert f"> {content.status}\n" in PAGE
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_emphasis_in_the_help_is_read_as_the_help_says(language: str) -> None:
+    texts = Texts.for_locale(language)
+    help_of_language = help_text([OFFER], texts=texts, names=texts)
+    more, less, exactly, bracket = re.findall(r"`([^`]*[(\[][^`]*)`", help_of_language)
+    weights = [parse_emphasis(written)[0].weight for written in (more, less, exactly)]
+    assert weights == [1.1, 1 / 1.1, 1.3]
+    assert parse_emphasis(bracket)[0].text == "("

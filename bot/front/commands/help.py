@@ -53,6 +53,10 @@ def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
                 characters=MAX_PROMPT_CHARACTERS,
                 variants=MAX_VARIANTS,
             ),
+            texts.gettext(
+                "In a prompt `(word)` counts for more, `[word]` for less and `(word:1.3)` 1.3 times; "
+                "`\\(` is only a bracket."
+            ),
             _heading(texts.gettext("What the models offer")),
             *(f"- {model_line(offer, texts)}" for offer in offers),
             texts.gettext("Samplers: {samplers}.", samplers=", ".join(SAMPLER_NAMES.values())),
