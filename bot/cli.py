@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -42,6 +42,31 @@ class Size(click.ParamType[tuple[int, int]]):
         if any(side % 8 or not 64 <= side <= 2048 for side in size):
             self.fail(f"{value} cannot be painted: each side is a multiple of 8 from 64 to 2048.", param, ctx)
         return size
+
+
+class LoraFile(click.ParamType[tuple[Path, float]]):
+    """A LoRA's file, and after a colon how strongly it works: style.safetensors:0.8."""
+
+    name = "FILE[:WEIGHT]"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Path, float]:
+        """The file and the weight."""
+        if isinstance(value, tuple):
+            return Path(value[0]), float(value[1])
+        text = str(value)
+        name, _, number = text.rpartition(":")
+        try:
+            file, weight = (Path(name), float(number)) if name else (Path(text), 1.0)
+        except ValueError:
+            file, weight = Path(text), 1.0
+        if not file.is_file():
+            self.fail(f"there is no file {file}.", param, ctx)
+        return file, weight
+
+
+PICTURE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -117,10 +142,10 @@ def check_config(path: Path) -> None:
 def _check_folders(checkpoints: Sequence[str]) -> None:
     from sdjax_engine.weights.files import DEMO, is_hub_id
 
-    folders = [source for source in checkpoints if source != DEMO and not is_hub_id(source)]
-    missing = [source for source in folders if not Path(source).expanduser().is_dir()]
+    local = [source for source in checkpoints if source != DEMO and not is_hub_id(source)]
+    missing = [source for source in local if not Path(source).expanduser().exists()]
     if missing:
-        raise ConfigurationError("\n".join(f"There is no checkpoint folder {source}." for source in missing))
+        raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
 
 
 @commands.command()
@@ -135,68 +160,62 @@ def devices() -> None:
 
 @commands.command()
 @click.argument("prompt")
-@click.option("--negative", default="", help="What the picture should not show.")
+@click.option("--negative", "negative_prompt", default="", help="What the picture should not show.")
 @click.option(
     "--seed", type=click.IntRange(0, MAX_SEED), help="Decides the picture; a random one if left out."
 )
 @click.option("--variants", type=click.IntRange(1, MAX_VARIANTS), default=1, help="Pictures in a grid.")
-@click.option("--steps", type=click.IntRange(1, MAX_STEPS), help="Denoising steps.")
+@click.option("--steps", "num_inference_steps", type=click.IntRange(1, MAX_STEPS), help="Denoising steps.")
 @click.option(
-    "--guidance", type=click.FloatRange(0, MAX_GUIDANCE_SCALE), help="How closely to follow the prompt."
+    "--guidance",
+    "guidance_scale",
+    type=click.FloatRange(0, MAX_GUIDANCE_SCALE),
+    help="How closely to follow the prompt.",
 )
 @click.option("--sampler", type=click.Choice([sampler.value for sampler in Sampler], case_sensitive=False))
 @click.option("--size", type=Size(), help="Width and height in pixels, such as 512x512.")
-@click.option("--model", "source", default="demo", help="A checkpoint's folder, or its id on the hub.")
+@click.option("--enlarge", type=Size(), help="Enlarge the finished picture to this size and refine it.")
+@click.option("--image", type=PICTURE, help="A picture to start from.")
+@click.option("--mask", type=PICTURE, help="What of it to paint anew: the white part of this picture.")
+@click.option(
+    "--strength",
+    type=click.FloatRange(0, 1),
+    help="How far to leave the picture to start from, or the one enlarged.",
+)
+@click.option("--lora", "loras", type=LoraFile(), multiple=True, help="A LoRA's file; may be repeated.")
+@click.option("--model", "source", default="demo", help="A checkpoint's folder or file, or its hub id.")
 @click.option("--revision", help="The hub checkpoint's revision.")
 @click.option("--variant", help="The checkpoint's variant of weights, such as fp16.")
+@click.option(
+    "--dtype", type=click.Choice(["float32", "bfloat16"]), default="float32", help="Of the networks."
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The PNG file to write."
 )
 @click.option("--json", "as_json", is_flag=True, help="Say files, seeds, recipe and timings as JSON.")
 def imagine(
-    *,
-    prompt: str,
-    negative: str,
-    seed: int | None,
-    variants: int,
-    steps: int | None,
-    guidance: float | None,
-    sampler: str | None,
-    size: tuple[int, int] | None,
-    source: str,
-    revision: str | None,
-    variant: str | None,
-    output: Path | None,
-    as_json: bool,
+    *, loras: Sequence[tuple[Path, float]], dtype: str, output: Path | None, as_json: bool, **wish: Any
 ) -> None:
     """Paint PROMPT into a file.
 
     Without Discord; several variants become one grid.
     """
-    if not prompt.strip():
+    if not wish["prompt"].strip():
         raise InvalidRequest("empty_prompt")
     if output is not None:
         _check_output(output)
     from bot import oneshot
+    from sdjax_engine.config import Dtype
 
+    wished = tuple(oneshot.WishedLora(file=file, weight=weight) for file, weight in loras)
     painted = oneshot.imagine(
-        oneshot.Wish(
-            prompt=prompt,
-            negative_prompt=negative,
-            seed=seed,
-            variants=variants,
-            num_inference_steps=steps,
-            guidance_scale=guidance,
-            sampler=sampler,
-            size=size,
-            source=source,
-            revision=revision,
-            variant=variant,
-        ),
+        oneshot.Wish(loras=wished, dtype=Dtype(dtype), **wish),
         output=output,
         cache_dir=cache_folder(),
         report=_to_terminal,
     )
+    for text in painted.cut:
+        click.echo(f"sdjax-bot: The prompt was too long, and this was left out: {text}", err=True)
     click.echo(painted.as_json() if as_json else painted.file)
 
 
