@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -21,13 +22,24 @@ class ModelSpec:
     """One model to load: what it offers and where its checkpoint is.
 
     `source` is a folder in the diffusers layout, a hub id, or "demo" for the bundled checkpoint;
-    `revision` and `variant` choose among a hub repository's states and files.
+    `revision` and `variant` choose among a hub repository's states and files. `loras` are the files of the
+    LoRAs in the offer, by the names they have there; all those of one picture may have a rank of `lora_rank`.
     """
 
     offer: Offer
     source: str
     revision: str | None = None
     variant: str | None = None
+    loras: Mapping[str, Path] = field(default_factory=dict)
+    lora_rank: int = 64
+
+    def __post_init__(self) -> None:
+        """Refuse LoRAs that are not those on offer with a ValueError that says so."""
+        if set(self.loras) != set(self.offer.loras):
+            offered, there = list(self.offer.loras), list(self.loras)
+            raise ValueError(f"{self.offer.model} offers the LoRAs {offered}, but has files of {there}")
+        if self.lora_rank < 1:
+            raise ValueError(f"{self.offer.model} cannot have a LoRA rank of {self.lora_rank}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,13 +25,16 @@ class Text:
     """One text ready for the text encoders; equal texts have equal encodings.
 
     `ids` is (encoders, chunks, length) int32 and `weights` (chunks, length) float32, as bytes, filled up to
-    the most chunks there are; `chunks` says how many count. `silent` texts are encoded as zeros.
+    the most chunks there are; `chunks` says how many count. `silent` texts are encoded as zeros. The LoRAs
+    that work on the encoders are `lora_rows` (rank,) int32 and `lora_scales` (rank,) float32, as bytes.
     """
 
     ids: bytes = field(repr=False)
     weights: bytes = field(repr=False)
     chunks: int
     silent: bool = False
+    lora_rows: bytes = field(default=b"", repr=False)
+    lora_scales: bytes = field(default=b"", repr=False)
 
 
 class TextEncodings:
@@ -47,6 +50,7 @@ class TextEncodings:
         encode: Callable[..., Encoding],
         *,
         ids_shape: tuple[int, ...],
+        lora_rank: int = 0,
         remembered: int = REMEMBERED,
     ) -> None:
         self._mesh = mesh
@@ -54,6 +58,7 @@ class TextEncodings:
         self._sharding = NamedSharding(mesh, devices.BY_SEAT)
         self._encode = encode
         self._ids_shape = ids_shape
+        self._lora_rank = lora_rank
         self._remembered = remembered
         self._known: OrderedDict[Text, dict[Any, Encoding]] = OrderedDict()
 
@@ -68,7 +73,7 @@ class TextEncodings:
         count = len(self._devices)
         for first in range(0, len(texts), count):
             some = texts[first : first + count]
-            made = self._encode(*text_arrays(some, self._mesh, self._ids_shape))
+            made = self._encode(*text_arrays(some, self._mesh, self._ids_shape, self._lora_rank))
             parts = [{shard.device: shard.data for shard in leaf.addressable_shards} for leaf in made]
             for device, text in zip(self._devices, some, strict=False):
                 self._known[text] = {device: Encoding(*(part[device] for part in parts))}
@@ -90,8 +95,10 @@ class TextEncodings:
         return jax.make_array_from_single_device_arrays(shape, self._sharding, list(parts))
 
 
-def text_arrays(texts: Sequence[Text], mesh: Mesh, ids_shape: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """Spread the texts over the devices, at most one for each: ids, weights, chunks, silent.
+def text_arrays(
+    texts: Sequence[Text], mesh: Mesh, ids_shape: tuple[int, ...], lora_rank: int = 0
+) -> tuple[jax.Array, ...]:
+    """Spread the texts over the devices, at most one for each: ids, weights, chunks, silent and both of LoRA.
 
     A device without one gets no chunks, which costs nothing.
     """
@@ -99,11 +106,14 @@ def text_arrays(texts: Sequence[Text], mesh: Mesh, ids_shape: tuple[int, ...]) -
     ids = np.zeros((count, *ids_shape), np.int32)
     weights = np.ones((count, *ids_shape[1:]), np.float32)
     chunks, silent = np.zeros(count, np.int32), np.zeros(count, np.bool_)
+    lora_rows, lora_scales = np.zeros((count, lora_rank), np.int32), np.zeros((count, lora_rank), np.float32)
     for device, text in enumerate(texts):
         ids[device] = np.frombuffer(text.ids, np.int32).reshape(ids_shape)
         weights[device] = np.frombuffer(text.weights, np.float32).reshape(ids_shape[1:])
         chunks[device], silent[device] = text.chunks, text.silent
-    spread: list[npt.NDArray[Any]] = [ids, weights, chunks, silent]
+        lora_rows[device] = np.frombuffer(text.lora_rows, np.int32)
+        lora_scales[device] = np.frombuffer(text.lora_scales, np.float32)
+    spread: list[npt.NDArray[Any]] = [ids, weights, chunks, silent, lora_rows, lora_scales]
     return tuple(devices.shard(rows, mesh) for rows in spread)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +22,7 @@ from sdjax_engine.config import EngineConfig
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.loop import Desk, PaintingThread
+from sdjax_engine.loras import LoraBank
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import DevicesFailed, Image, InvalidRequest, Lane, Offer, OnProgress, Request
 from sdjax_engine.seats import Seats, suitable_seats
@@ -126,17 +128,17 @@ def lanes(offer: Offer) -> tuple[Lane, ...]:
 
 
 def _load(config: EngineConfig, compiler: Compiler) -> dict[str, LoadedModel]:
+    put = partial(devices.replicate, mesh=compiler.mesh)
     models = {}
     for spec in config.models:
         compiler.report(f"loading {spec.offer.model} from {spec.source}")
         checkpoint = load_checkpoint(
-            spec.source,
-            dtype=config.dtype,
-            revision=spec.revision,
-            variant=spec.variant,
-            put=lambda parameter: devices.replicate(parameter, compiler.mesh),
+            spec.source, dtype=config.dtype, revision=spec.revision, variant=spec.variant, put=put
         )
-        models[spec.offer.model] = LoadedModel(spec.offer, checkpoint, compiler)
+        loras = LoraBank.load(spec.loras, checkpoint, put, rank=spec.lora_rank)
+        if spec.loras:
+            compiler.report(f"LoRAs of {spec.offer.model}: {loras}")
+        models[spec.offer.model] = LoadedModel(spec.offer, checkpoint, compiler, loras)
     return models
 
 

@@ -13,6 +13,7 @@ from flax import nnx
 
 from sdjax_engine import devices, painting
 from sdjax_engine.loaded import LoadedModel, Prepared
+from sdjax_engine.models.lora import Bank
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.request import Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
@@ -45,6 +46,8 @@ class Arrivals(NamedTuple):
     init_noise_sigma: npt.NDArray[np.float32]
     init_latent_scale: npt.NDArray[np.float32]
     time_ids: npt.NDArray[np.float32]
+    lora_rows: npt.NDArray[np.int32]
+    lora_scales: npt.NDArray[np.float32]
     rows: npt.NDArray[np.float32]
 
 
@@ -104,6 +107,8 @@ class DeviceLane:
                     count, self._halves, *encoding.pooled.shape[1:], dtype=encoding.pooled.dtype
                 ),
                 time_ids=self._zeros(count, self._sizes_told),
+                lora_rows=self._zeros(count, model.loras.rank, dtype=np.int32),
+                lora_scales=self._zeros(count, model.loras.rank),
             ),
             guidance_scale=self._zeros(count),
             seed=self._zeros(count, dtype=np.uint32),
@@ -123,6 +128,7 @@ class DeviceLane:
                 arrivals.init_noise_sigma[device] = one.init_noise_sigma
                 arrivals.init_latent_scale[device] = one.init_latent_scale
                 arrivals.time_ids[device] = one.time_ids
+                arrivals.lora_rows[device], arrivals.lora_scales[device] = one.loras
                 arrivals.rows[device] = one.rows
             texts = [
                 prepared[device].texts if device in prepared else (self._model.no_text,) * 2
@@ -140,9 +146,9 @@ class DeviceLane:
         start, stop = (np.zeros(self.seats, np.int32) for _ in range(2))
         for seat, span in spans.items():
             start[seat], stop[seat] = span
-        parameters = self._model.unet.state
+        arrays = self._model.network_arrays
         spread = (devices.shard(evaluations, self._mesh) for evaluations in (start, stop))
-        self._state, done = self._denoise(parameters, self._state, *spread)
+        self._state, done = self._denoise(arrays, self._state, *spread)
         return cast("jax.Array", done)
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
@@ -221,6 +227,8 @@ class DeviceLane:
             init_noise_sigma=np.zeros(count, np.float32),
             init_latent_scale=np.zeros(count, np.float32),
             time_ids=np.zeros((count, self._sizes_told), np.float32),
+            lora_rows=np.zeros((count, self._model.loras.rank), np.int32),
+            lora_scales=np.zeros((count, self._model.loras.rank), np.float32),
             rows=np.zeros((count, MAX_ROWS, ROW), np.float32),
         )
 
@@ -231,18 +239,18 @@ class DeviceLane:
         return compiler.compile(f"{self.lane} admit", painting.admit, *arguments, specs=specs, donate=(0,))
 
     def _compile_denoise(self, compiler: Compiler) -> Program:
-        parameters = self._model.unet.state
+        arrays = self._model.network_arrays
 
         def denoise(
-            parameters: Any, state: SeatState, start: jax.Array, stop: jax.Array
+            arrays: tuple[Any, Bank], state: SeatState, start: jax.Array, stop: jax.Array
         ) -> tuple[SeatState, jax.Array]:
-            return painting.denoise(self._model.network(parameters), state, start, stop)
+            return painting.denoise(self._model.network(arrays), state, start, stop)
 
         spans = self._zeros(self.seats, dtype=np.int32)
         return compiler.compile(
             f"{self.lane} denoise",
             denoise,
-            *(parameters, self._state, spans, spans),
+            *(arrays, self._state, spans, spans),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 3),
             donate=(1,),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -14,12 +14,14 @@ from flax import nnx
 
 from sdjax_engine import devices
 from sdjax_engine.encodings import Encoder, Text, TextEncodings, encode_text, text_arrays
+from sdjax_engine.loras import TEXT_ENCODERS, UNET, LoraBank, SeatRows
+from sdjax_engine.models.lora import Bank, attach
 from sdjax_engine.painting import Network
 from sdjax_engine.pictures import Fitted, fitted
 from sdjax_engine.planner import Planner
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.prompts import Tokens, apply_weights
-from sdjax_engine.request import Lane, Offer, PromptFacts, Request, UnreadableCheckpoint
+from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, UnreadableCheckpoint
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config
 from sdjax_engine.state import Conditioning, Encoding
 from sdjax_engine.weights import Checkpoint
@@ -30,7 +32,8 @@ class Prepared:
     """All that the devices must be told of a request.
 
     `texts` are the negative prompt and the prompt, `facts` what became of them; `rows` is the sampler's table
-    of `evaluations` rows, filled up to (MAX_ROWS, ROW); `time_ids` are the sizes that the network is told.
+    of `evaluations` rows, filled up to (MAX_ROWS, ROW); `time_ids` are the sizes that the network is told,
+    `loras` the rows that its seat gathers.
     """
 
     request: Request
@@ -42,6 +45,7 @@ class Prepared:
     init_noise_sigma: float
     init_latent_scale: float
     time_ids: tuple[float, ...]
+    loras: SeatRows = field(repr=False)
 
 
 class LoadedModel:
@@ -50,7 +54,9 @@ class LoadedModel:
     Raises UnreadableCheckpoint where the offer does not suit the checkpoint.
     """
 
-    def __init__(self, offer: Offer, checkpoint: Checkpoint, compiler: Compiler) -> None:
+    def __init__(
+        self, offer: Offer, checkpoint: Checkpoint, compiler: Compiler, loras: LoraBank | None = None
+    ) -> None:
         _check_sizes(offer, checkpoint.vae_scale_factor)
         self.offer = offer
         self.mesh = compiler.mesh
@@ -59,6 +65,7 @@ class LoadedModel:
         self.latent_channels = checkpoint.latent_channels
         self.vae_scale_factor = checkpoint.vae_scale_factor
         self.scaling_factor = checkpoint.scaling_factor
+        self.loras = loras or LoraBank()
         self._checkpoint = checkpoint
         config = checkpoint.unet.config
         self.further_channels = int(config["in_channels"]) - self.latent_channels
@@ -74,7 +81,7 @@ class LoadedModel:
         """The text of a device to which nobody comes."""
         shape = self._ids_shape
         ids, weights = np.zeros(shape, np.int32), np.ones(shape[1:], np.float32)
-        return Text(ids=ids.tobytes(), weights=weights.tobytes(), chunks=0)
+        return self._with_loras(Text(ids=ids.tobytes(), weights=weights.tobytes(), chunks=0), ())
 
     def halves(self, lane: Lane) -> int:
         """How often a picture of this lane asks the network: twice where guidance needs an opposite.
@@ -87,8 +94,8 @@ class LoadedModel:
         """Check, tokenize and plan; raises InvalidRequest. May be called from any thread."""
         self.offer.check(request)
         table = self._planner.table(request)
-        negative, negative_facts = self._read(request.negative_prompt, negative=True)
-        positive, facts = self._read(request.prompt)
+        negative, negative_facts = self._read(request.negative_prompt, request, negative=True)
+        positive, facts = self._read(request.prompt, request)
         if self.halves(request.lane) == 1:
             negative = positive
         return Prepared(
@@ -101,19 +108,27 @@ class LoadedModel:
             init_noise_sigma=table.init_noise_sigma,
             init_latent_scale=table.init_latent_scale,
             time_ids=self.time_ids(request.height, request.width),
+            loras=self.loras.seat_rows(request.loras),
         )
 
     def time_ids(self, height: int, width: int) -> tuple[float, ...]:
         """What a network that is told sizes hears of a picture that was neither resized nor cropped."""
         return (height, width, 0, 0, height, width) if self._told_sizes else ()
 
-    def network(self, parameters: Any) -> Network:
-        """The denoising network over its parameters, as `painting` asks it; for traced functions."""
-        unet = nnx.merge(self.unet.graphdef, parameters)
+    @property
+    def network_arrays(self) -> tuple[Any, Bank]:
+        """All that `network` computes with: the parameters, and the LoRAs' rows."""
+        return self.unet.state, self.loras.bank_of(UNET)
+
+    def network(self, arrays: tuple[Any, Bank]) -> Network:
+        """The denoising network over its arrays, as `painting` asks it; for traced functions."""
+        parameters, bank = arrays
 
         def ask(
             sample: jax.Array, timesteps: jax.Array, guidance_scale: jax.Array, told: Conditioning
         ) -> jax.Array:
+            unet = nnx.merge(self.unet.graphdef, parameters)
+            attach(unet, bank, told.lora_rows, told.lora_scales)
             further: dict[str, jax.Array] = {}
             if self.offer.prompt_chunks > 1:
                 further["context_lengths"] = told.lengths
@@ -131,7 +146,14 @@ class LoadedModel:
         encoders = self._checkpoint.text_encoders
         return (len(encoders), self.offer.prompt_chunks, encoders[0].tokenizer.length)
 
-    def _read(self, text: str, *, negative: bool = False) -> tuple[Text, PromptFacts]:
+    def _with_loras(self, text: Text, loras: Sequence[Lora]) -> Text:
+        """The text as the encoders read it under these LoRAs; the same text where none touches them."""
+        if not self.loras.rank_of_texts:
+            return text
+        rows, scales = self.loras.seat_rows(loras)
+        return replace(text, lora_rows=rows.tobytes(), lora_scales=scales.tobytes())
+
+    def _read(self, text: str, request: Request, *, negative: bool = False) -> tuple[Text, PromptFacts]:
         """Tokenize for every encoder; an empty negative prompt is silence where the checkpoint says so."""
         read = [
             encoder.tokenizer.tokens(text, max_chunks=self.offer.prompt_chunks)
@@ -140,30 +162,41 @@ class LoadedModel:
         silent = negative and not text.strip() and self._checkpoint.force_zeros_for_empty_prompt
         first = read[0]
         facts = PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
-        return _text(read, self._ids_shape, silent=silent), facts
+        return self._with_loras(_text(read, self._ids_shape, silent=silent), request.loras), facts
 
     def _compile_encode(self, compiler: Compiler) -> TextEncodings:
-        encoders = self._checkpoint.text_encoders
-        graphdefs = [encoder.component.graphdef for encoder in encoders]
-        parameters = [encoder.component.state for encoder in encoders]
-        penultimate = self._checkpoint.penultimate
+        components = [encoder.component for encoder in self._checkpoint.text_encoders]
+        graphdefs = [component.graphdef for component in components]
+        banks = [self.loras.bank_of(name) for name in TEXT_ENCODERS[: len(components)]]
+        arrays = [(component.state, bank) for component, bank in zip(components, banks, strict=True)]
+        penultimate, lora_rank = self._checkpoint.penultimate, self.loras.rank_of_texts
 
-        def encode(parameters: Sequence[Any], *text: jax.Array) -> Encoding:
-            networks = [nnx.merge(*parts) for parts in zip(graphdefs, parameters, strict=True)]
+        def encode(arrays: Sequence[tuple[Any, Bank]], *text: jax.Array) -> Encoding:
+            *text_alone, rows, scales = text
+            networks = [
+                attach(nnx.merge(graphdef, parameters), bank, rows, scales)
+                for graphdef, (parameters, bank) in zip(graphdefs, arrays, strict=True)
+            ]
 
             def encoder(network: Any) -> Encoder:
                 return lambda ids: network(ids, penultimate=penultimate)
 
-            return encode_text([encoder(each) for each in networks], _weigh, *text, pooled=self._told_sizes)
+            made = [encoder(each) for each in networks]
+            return encode_text(made, _weigh, *text_alone, pooled=self._told_sizes)
 
         program: Program = compiler.compile(
             f"{self.offer.model} encode",
             encode,
-            parameters,
-            *text_arrays([], self.mesh, self._ids_shape),
-            specs=(devices.REPLICATED, *[devices.BY_SEAT] * 4),
+            arrays,
+            *text_arrays([], self.mesh, self._ids_shape, lora_rank),
+            specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
         )
-        return TextEncodings(self.mesh, lambda *text: program(parameters, *text), ids_shape=self._ids_shape)
+        return TextEncodings(
+            self.mesh,
+            lambda *text: program(arrays, *text),
+            ids_shape=self._ids_shape,
+            lora_rank=lora_rank,
+        )
 
 
 def _text(read: Sequence[Tokens], shape: tuple[int, ...], *, silent: bool) -> Text:

@@ -21,6 +21,7 @@ from sdjax_engine.weights.lora import LoraFile, Shapes, read_factors, read_lora
 from sdjax_engine.weights.lora_names import Place
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
+UNET, TEXT_ENCODERS = "unet", ("text_encoder", "text_encoder_2")
 SeatRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
@@ -41,9 +42,9 @@ class LoraBank:
     picture may gather, all its LoRAs together.
     """
 
-    banks: Mapping[str, Bank] = field(repr=False)
-    spans: Mapping[str, Span]
-    rank: int
+    banks: Mapping[str, Bank] = field(default_factory=dict, repr=False)
+    spans: Mapping[str, Span] = field(default_factory=dict)
+    rank: int = 0
 
     @classmethod
     def load(
@@ -53,6 +54,8 @@ class LoraBank:
 
         `put` places an array on the devices. Raises UnreadableCheckpoint with all that is wrong with any.
         """
+        if not files:
+            return cls()
         components = components_of(checkpoint)
         shapes = shapes_of(components)
         loras = read_all(files, shapes, rank=rank)
@@ -63,6 +66,15 @@ class LoraBank:
         dtypes = {name: dtype_of(component) for name, component in components.items()}
         banks = fill(tuple(loras.values()), tuple(spans.values()), shapes, dtypes=dtypes, put=put)
         return cls(banks=banks, spans=spans, rank=min(rank, rows - 1))
+
+    @property
+    def rank_of_texts(self) -> int:
+        """How many rows a text gathers: none where no LoRA touches a text encoder."""
+        return self.rank if any(name in self.banks for name in TEXT_ENCODERS) else 0
+
+    def bank_of(self, component: str) -> Bank:
+        """Return one network's rows, empty where no LoRA touches it."""
+        return self.banks.get(component, {})
 
     def seat_rows(self, loras: Sequence[Lora]) -> SeatRows:
         """Return what a seat gathers for these LoRAs: rows (rank,) and how strong each is (rank,).
@@ -79,7 +91,7 @@ class LoraBank:
         for name, weight in weights.items():
             span = self.spans[name]
             if used + span.rank > self.rank:
-                raise InvalidRequest("loras", value=", ".join(weights), limit=self.rank)
+                raise InvalidRequest("large_loras", value=", ".join(weights), limit=self.rank)
             rows[used : used + span.rank] = np.arange(span.first, span.first + span.rank)
             scales[used : used + span.rank] = weight
             used += span.rank
@@ -96,10 +108,7 @@ class LoraBank:
 def components_of(checkpoint: Checkpoint) -> dict[str, Component]:
     """Return the networks that a LoRA may touch, by the reference's names."""
     encoders = (each.component for each in checkpoint.text_encoders)
-    return {
-        "unet": checkpoint.unet,
-        **dict(zip(("text_encoder", "text_encoder_2"), encoders, strict=False)),
-    }
+    return {UNET: checkpoint.unet, **dict(zip(TEXT_ENCODERS, encoders, strict=False))}
 
 
 def shapes_of(components: Mapping[str, Component]) -> dict[Place, LayerShape]:

@@ -54,6 +54,8 @@ def admit(
             lengths=jnp.stack([half.length for half in halves], axis=1),
             text_embeds=jnp.stack([half.pooled for half in halves], axis=1),
             time_ids=newcomer.time_ids,
+            lora_rows=newcomer.lora_rows,
+            lora_scales=newcomer.lora_scales,
         ),
         guidance_scale=newcomer.guidance_scale,
         seed=newcomer.seed,
@@ -134,9 +136,9 @@ def predict(network: Network, state: SeatState, row: jax.Array) -> jax.Array:
 
 
 def rows_of(told: Conditioning) -> Conditioning:
-    """The same with one row for each half of each seat, as the network sees them."""
+    """The same with one row for each half of each seat, as the network sees them; LoRAs stay one for each."""
     seats, halves = told.lengths.shape
-    return Conditioning(
+    return told._replace(
         context=told.context.reshape(seats * halves, *told.context.shape[2:]),
         lengths=told.lengths.reshape(seats * halves),
         text_embeds=told.text_embeds.reshape(seats * halves, -1),

@@ -66,6 +66,7 @@ class InvalidRequest(EngineError):
         "lora": "There is no LoRA called “{value}”: choose one of {choices}.",
         "no_loras": "{model} has no LoRAs to choose from: leave them out.",
         "lora_weight": "A LoRA weight of {value} is not possible: choose between -{limit} and {limit}.",
+        "large_loras": "The LoRAs {value} are too large together: choose fewer of them.",
     }
 
     def __init__(self, problem: str, **details: Any) -> None:

@@ -1,6 +1,6 @@
 """What the seats of a device hold, and what a newcomer brings; the first axis of every array is the seat.
 
-A model that has no use for a value (pooled encodings, sizes, further input channels) holds it with an
+A model that has no use for a value (pooled encodings, sizes, further input channels, LoRAs) holds it with an
 axis of length zero, so that all models have one form.
 """
 
@@ -15,13 +15,16 @@ class Conditioning(NamedTuple):
     """What the network is told of the wish besides the noisy picture.
 
     `halves` are the negative prompt and the prompt in a guided lane, the prompt alone otherwise. Of the
-    `tokens` of an encoding only the first `lengths` count.
+    `tokens` of an encoding only the first `lengths` count. The LoRAs are the rows of the model's bank that a
+    picture gathers, and how strong each is.
     """
 
     context: jax.Array  # (seats, halves, tokens, width)
     lengths: jax.Array  # (seats, halves) int32
     text_embeds: jax.Array  # (seats, halves, pooled width)
     time_ids: jax.Array  # (seats, 6 or 0) float32
+    lora_rows: jax.Array  # (seats, rank) int32
+    lora_scales: jax.Array  # (seats, rank) float32
 
 
 class StartPicture(NamedTuple):
@@ -62,6 +65,8 @@ class Newcomer(NamedTuple):
     init_noise_sigma: jax.Array  # (1,) float32
     init_latent_scale: jax.Array  # (1,) float32
     time_ids: jax.Array  # (1, 6 or 0) float32
+    lora_rows: jax.Array  # (1, rank) int32
+    lora_scales: jax.Array  # (1, rank) float32
     rows: jax.Array  # (1, evaluations, ROW) float32
 
 

@@ -1,0 +1,110 @@
+"""LoRAs in the engine: pictures with different ones share a batch, each as it is alone; nothing compiles."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import pytest
+from diffusers import StableDiffusionPipeline
+from engines import PLAIN, TINY, fingerprint, like
+from lora_files import every_layer, linear_layers, random_factors, write_diffusers, write_kohya
+
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.engine import Engine
+from sdjax_engine.request import InvalidRequest, Lora, Request
+
+DEADLINE = 120
+ONE, TWO = Lora(name="one"), Lora(name="two", weight=0.7)
+DIFFERENT = tuple(
+    like(loras=loras)
+    for loras in (
+        (ONE,),
+        (TWO,),
+        (),
+        (ONE, TWO),
+        (dataclasses.replace(TWO, weight=-0.7),),
+        (Lora(name="texts"),),
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def files(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    pipeline = StableDiffusionPipeline.from_pretrained(checkpoint, safety_checker=None)
+    folder = tmp_path_factory.mktemp("loras")
+    every = random_factors(pipeline, every_layer, rank=3, seed=1)
+    linear = random_factors(pipeline, linear_layers, rank=2, seed=2)
+    texts = {layer: factors for layer, factors in linear.items() if layer[0] == "text_encoder"}
+    return {
+        "one": write_kohya(folder / "one.safetensors", every, alpha=2.0),
+        "two": write_diffusers(folder / "two.safetensors", linear),
+        "texts": write_kohya(folder / "texts.safetensors", texts),
+    }
+
+
+@pytest.fixture(scope="module")
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def engine(checkpoint: Path, files: dict[str, Path], said: list[str]) -> Iterator[Engine]:
+    offer = dataclasses.replace(TINY, loras=tuple(files))
+    config = EngineConfig(
+        models=(ModelSpec(offer=offer, source=str(checkpoint), loras=files, lora_rank=5),),
+        cpu_devices=2,
+        seats_per_device=2,
+        lanes=(PLAIN.lane,),
+        start_pictures=False,
+    )
+    with Engine.open(config, report=said.append) as engine:
+        yield engine
+
+
+def paint(engine: Engine, *requests: Request) -> list[str]:
+    futures = [engine.submit(request) for request in requests]
+    return [fingerprint(future.result(DEADLINE)) for future in futures]
+
+
+def test_a_picture_is_the_same_alone_and_beside_others_with_other_loras(engine: Engine) -> None:
+    alone = [paint(engine, request)[0] for request in DIFFERENT]
+    assert paint(engine, *DIFFERENT) == alone
+    assert paint(engine, *reversed(DIFFERENT)) == alone[::-1]
+    assert len(set(alone)) == len(DIFFERENT)
+
+
+def test_other_loras_and_weights_compile_nothing(engine: Engine) -> None:
+    paint(engine, PLAIN)
+    compiled: list[str] = []
+
+    def listen(name: str, _seconds: float, **_details: object) -> None:
+        if "compile" in name:
+            compiled.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        paint(engine, *DIFFERENT, like(loras=(dataclasses.replace(ONE, weight=0.1), TWO)))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
+
+
+def test_a_lora_named_twice_works_with_the_sum_of_its_weights(engine: Engine) -> None:
+    halves = like(loras=(dataclasses.replace(ONE, weight=0.5),) * 2)
+    assert paint(engine, halves) == paint(engine, like(loras=(ONE,)))
+
+
+def test_loras_that_are_too_large_together_are_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidRequest, match=r"one, two, texts .* too large together") as refused:
+        engine.submit(like(loras=(ONE, TWO, Lora(name="texts"))))
+    assert refused.value.problem == "large_loras"
+
+
+def test_the_start_says_what_the_loras_take(engine: Engine, said: list[str]) -> None:
+    assert engine.offers[0].loras == ("one", "two", "texts")
+    [line] = [line for line in said if "LoRA" in line]
+    assert line.startswith("LoRAs of tiny: one (rank 3), two (rank 2), texts (rank 2): ")
+    assert line.endswith("5 rows for each picture")
