@@ -1,0 +1,216 @@
+"""Checkpoints on the hub: the real client in a process of its own against a hub on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pytest
+from hub_server import Hub, Repository, serve
+from safetensors.numpy import load_file, save_file
+
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights import load_checkpoint
+
+PROGRAM = """
+import json, sys
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.files import find_source
+
+def visit(call):
+    lines = []
+    try:
+        path = find_source(call.pop("source"), report=lines.append, **call)
+    except UnreadableCheckpoint as error:
+        return {"refusal": str(error)}
+    return {"path": str(path), "lines": lines}
+
+print(json.dumps([visit(call) for call in json.loads(sys.argv[1])]))
+"""
+UNET = "unet/diffusion_pytorch_model.safetensors"
+LARGE = 24 * 2**20
+CALLS: dict[str, dict[str, Any]] = {
+    "plain": {"source": "someone/tiny"},
+    "configurations": {"source": "someone/described", "weights": False},
+    "other revision": {"source": "someone/tiny", "revision": "old"},
+    "no such revision": {"source": "someone/tiny", "revision": "lost"},
+    "variant": {"source": "someone/halves", "variant": "fp16"},
+    "cut": {"source": "someone/cut"},
+    "token": {"source": "someone/mine"},
+    "gated": {"source": "someone/gated"},
+    "hidden": {"source": "someone/hidden"},
+    "absent": {"source": "someone/absent"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """What came of every call, what the hub was asked, and where its cache is."""
+
+    results: dict[str, dict[str, Any]]
+    hub: Hub
+    cache: Path
+
+
+@pytest.fixture(scope="module")
+def visit(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    room = tmp_path_factory.mktemp("hub")
+    old = Path(shutil.copytree(original, room / "old"))
+    (old / "README.md").write_text("not wanted")
+    (old / "unet" / "diffusion_pytorch_model.bin").write_bytes(b"not wanted")
+    repositories = {
+        "someone/tiny": Repository(revisions={"main": original, "old": old}),
+        "someone/described": Repository(revisions={"main": original}),
+        "someone/halves": Repository(revisions={"main": with_variant(original, room / "halves")}),
+        "someone/cut": Repository(revisions={"main": with_large_file(original, room / "large")}, cut={UNET}),
+        "someone/mine": Repository(revisions={"main": original}, token="mine"),
+        "someone/gated": Repository(revisions={"main": original}, token="another's"),
+        "someone/hidden": Repository(revisions={"main": original}, token="another's", hidden=True),
+    }
+    with serve(repositories) as hub:
+        environment = os.environ | {
+            "HF_ENDPOINT": hub.endpoint,
+            "HF_HOME": str(room / "home"),
+            "HF_HUB_OFFLINE": "0",
+            "HF_TOKEN": "mine",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_HUB_DISABLE_XET": "1",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, json.dumps(list(CALLS.values()))],
+            capture_output=True,
+            check=False,
+            text=True,
+            env=environment,
+            cwd=Path(__file__).parents[3],
+        )
+    assert done.returncode == 0, done.stderr
+    results = dict(zip(CALLS, json.loads(done.stdout), strict=True))
+    return Visit(results=results, hub=hub, cache=room / "home" / "hub")
+
+
+def with_variant(original: Path, folder: Path) -> Path:
+    """A copy whose UNet has half-precision shards beside the plain file; the autoencoder has none."""
+    shutil.copytree(original, folder)
+    tensors = load_file(folder / UNET)
+    names = sorted(tensors)
+    parts = {1: names[::2], 2: names[1::2]}
+    file = "diffusion_pytorch_model.fp16-0000{}-of-00002.safetensors"
+    for number, part in parts.items():
+        halves = {name: tensors[name].astype("float16") for name in part}
+        save_file(halves, folder / "unet" / file.format(number))
+    weight_map = {name: file.format(number) for number, part in parts.items() for name in part}
+    index = folder / "unet" / "diffusion_pytorch_model.safetensors.index.fp16.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    return folder
+
+
+def with_large_file(original: Path, folder: Path) -> Path:
+    """A copy with a file that the client writes in more than one piece."""
+    shutil.copytree(original, folder)
+    (folder / UNET).write_bytes(bytes(range(256)) * (LARGE // 256))
+    return folder
+
+
+def files_of(result: dict[str, Any]) -> set[str]:
+    folder = Path(result["path"])
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def refusal(visit: Visit, call: str) -> str:
+    sentence = str(visit.results[call]["refusal"])
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    return sentence
+
+
+def test_everything_of_a_checkpoint_is_fetched(visit: Visit, original: Path) -> None:
+    expected = {path.relative_to(original).as_posix() for path in original.rglob("*") if path.is_file()}
+
+    assert files_of(visit.results["plain"]) == expected
+
+
+def test_download_is_reported_up_to_its_end(visit: Visit, original: Path) -> None:
+    lines = visit.results["plain"]["lines"]
+    size = sum(file.stat().st_size for file in original.glob("*/*.safetensors"))
+
+    assert all(line.startswith("someone/tiny: ") and line.endswith("MB downloaded") for line in lines)
+    assert lines[-1] == f"someone/tiny: {size / 1e6:.1f} of {size / 1e6:.1f} MB downloaded"
+
+
+def test_only_configurations_are_fetched_for_a_description(visit: Visit) -> None:
+    files = files_of(visit.results["configurations"])
+
+    assert "unet/config.json" in files
+    assert not any(name.endswith(".safetensors") for name in files)
+
+
+def test_revision_is_kept_apart_and_pickles_are_left_where_they_are(visit: Visit) -> None:
+    old = visit.results["other revision"]
+
+    assert old["path"] != visit.results["plain"]["path"]
+    assert not files_of(old) & {"README.md", "unet/diffusion_pytorch_model.bin"}
+
+
+def test_variant_is_fetched_where_there_is_one_and_plain_files_elsewhere(visit: Visit) -> None:
+    weights = {name for name in files_of(visit.results["variant"]) if name.endswith(".safetensors")}
+
+    assert weights == {
+        "text_encoder/model.safetensors",
+        "unet/diffusion_pytorch_model.fp16-00001-of-00002.safetensors",
+        "unet/diffusion_pytorch_model.fp16-00002-of-00002.safetensors",
+        "vae/diffusion_pytorch_model.safetensors",
+    }
+
+
+def test_cut_download_goes_on_where_it_stopped(visit: Visit) -> None:
+    first, second = (first for path, first in visit.hub.fetched("someone/cut") if path == UNET)
+
+    assert first == 0
+    assert 0 < second <= LARGE // 2
+    content = (Path(visit.results["cut"]["path"]) / UNET).read_bytes()
+    assert content == bytes(range(256)) * (LARGE // 256)
+
+
+def test_token_opens_what_it_is_for(visit: Visit) -> None:
+    assert UNET in files_of(visit.results["token"])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("gated", ("someone/gated", "terms", "HF_TOKEN")),
+        ("hidden", ("someone/hidden", "private", "HF_TOKEN")),
+        ("absent", ("someone/absent", "neither a folder")),
+        ("no such revision", ("someone/tiny", "'lost'")),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_sentence(call: str, words: tuple[str, ...], visit: Visit) -> None:
+    sentence = refusal(visit, call)
+
+    assert all(word in sentence for word in words), sentence
+
+
+def test_downloaded_checkpoint_is_read_without_the_hub(
+    visit: Visit, original: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(visit.cache))
+
+    offline = load_checkpoint("someone/tiny")
+
+    assert offline.fingerprint == load_checkpoint(str(original)).fingerprint
+    assert load_checkpoint("someone/halves", variant="fp16").fingerprint != offline.fingerprint
+
+
+def test_half_a_download_is_not_enough_without_the_hub(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(visit.cache))
+
+    with pytest.raises(UnreadableCheckpoint, match="someone/described"):
+        load_checkpoint("someone/described")
