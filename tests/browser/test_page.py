@@ -105,6 +105,18 @@ async def test_an_option_is_added_with_the_pointer(open_page: OpenPage, bot: Sma
     await expect(box(page)).to_be_focused()
 
 
+async def test_an_option_that_is_still_empty_is_explained_and_not_complained_about(
+    open_page: OpenPage, bot: SmallBot
+) -> None:
+    page = await open_page()
+    await box(page).press_sequentially("/imagine a moon guidance: ")
+    help_ = page.locator("#assist")
+    await expect(help_).to_contain_text("How closely to follow the prompt · number from 0 to 30")
+    await expect(help_.locator(".bad")).to_have_count(0)
+    await box(page).press_sequentially("variants: 2")
+    await expect(help_.locator(".chip.bad")).to_have_text("guidance")
+
+
 async def test_autocomplete_asks_the_bot_and_sends_the_value_behind_the_name(
     open_page: OpenPage, bot: SmallBot
 ) -> None:
@@ -224,6 +236,18 @@ async def test_messages_elsewhere_mark_their_channel_unread(open_page: OpenPage,
     await channel.first.click()
     await expect(messages(page)).to_contain_text("over here")
     await expect(page).to_have_url(re.compile(r"#mina/art$"))
+
+
+async def test_without_an_address_the_page_opens_where_something_happened_last(
+    open_page: OpenPage, bot: SmallBot, sandbox: Sandbox
+) -> None:
+    page = await open_page("ravi", "art")
+    await send(page, "/say over here")
+    await expect(messages(page)).to_have_count(1)
+    await page.goto("about:blank")
+    await page.goto(sandbox.address)
+    await expect(page).to_have_url(re.compile(r"#mina/art$"))
+    await expect(messages(page)).to_contain_text("over here")
 
 
 async def test_a_form_is_filled_in_and_answered(open_page: OpenPage, bot: SmallBot) -> None:

@@ -102,7 +102,7 @@ function help(option, chips, problem) {
     { class: problem ? "assist-note bad" : "assist-note" },
     h("b", { text: option.label }),
     " ",
-    problem ? problem.slice(option.label.length + 1) : [option.description, " · ", limits(option, raw)],
+    problem ? problem.slice(option.label.length + 1) : [option.description.replace(/\.$/, ""), " · ", limits(option, raw)],
   );
 }
 

@@ -112,7 +112,8 @@ export function check(line, people, known = new Map(), files = new Map()) {
     }
     if (raw === "") {
       if (named && !option.required && !files.has(option.name)) {
-        problems.push({ option, sentence: `${option.label} is empty: give it a value or take it out.` });
+        const sentence = `${option.label} is empty: give it a value or take it out.`;
+        problems.push({ option, empty: true, sentence });
       }
       continue;
     }

@@ -63,10 +63,13 @@ export function createComposer(model, send) {
     const current = segment?.option ?? null;
     const offered = offer(line, segment, values);
     rows = offered.choices;
-    if (!moved) active = rows[0] === CHOOSE_FILE || (current?.choices.length > 0 && segment.raw !== "") ? 0 : -1;
+    const narrowed = current?.choices.length > 0 && segment.raw !== "";
+    if (!moved) active = narrowed || rows[0] === CHOOSE_FILE ? 0 : -1;
     active = Math.min(active, rows.length - 1);
-    const problem = problems.find((one) => one.option === current && !one.missing)?.sentence;
-    const chips = line.command.options.map((option) => chipOf(option, line, { values, problems, current }));
+    // What is still being typed is helped with, not complained about.
+    const wrong = problems.filter((one) => !one.missing && !(one.empty && one.option === current));
+    const problem = wrong.find((one) => one.option === current)?.sentence;
+    const chips = line.command.options.map((option) => chipOf(option, line, { values, wrong, current }));
     assist.showOptions({
       command: line.command,
       chips,
@@ -84,10 +87,10 @@ export function createComposer(model, send) {
     return choices.offer(line.command, segment.option, segment.raw, values);
   }
 
-  function chipOf(option, line, { values, problems, current }) {
+  function chipOf(option, line, { values, wrong, current }) {
     const file = values[option.name] instanceof File ? values[option.name].name : "";
     const raw = line.segments.find((one) => one.option === option)?.raw || file;
-    const bad = problems.some((one) => one.option === option && !one.missing);
+    const bad = wrong.some((one) => one.option === option);
     const state = [
       bad ? "bad" : raw ? "filled" : option.required ? "missing" : "",
       option === current ? "current" : "",

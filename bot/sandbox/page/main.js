@@ -146,10 +146,17 @@ document.addEventListener("keydown", (event) => {
   composer.setText("/");
 });
 
+// Whoever comes without an address is shown where something has happened last.
+function newest(channels) {
+  const at = ({ last_message_id: id }) => BigInt(id ?? 0);
+  return channels.reduce((best, channel) => (at(channel) > at(best) ? channel : best));
+}
+
 async function start() {
   const [who, where] = decodeURIComponent(location.hash.slice(1)).split("/");
   const state = await api.fetchState(who || FIRST_MEMBER).catch(() => api.fetchState(FIRST_MEMBER));
-  model.aim(state.channels.find((channel) => channel.name === where)?.id ?? null);
+  const there = state.channels.find((channel) => channel.name === where) ?? newest(state.channels);
+  model.aim(there.id);
   await act(state.me.id);
 }
 

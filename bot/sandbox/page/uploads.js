@@ -6,8 +6,9 @@ import { byId, h, icon, iconButton } from "./dom.js";
 import { fileSize } from "./media.js";
 
 /**
- * `host`: {limit() in bytes, place() → {command, option | null} or null, refuse(sentence), settled(option)},
- * where `place` makes the line one that takes files and `settled` hears of each file that got its place.
+ * `host`: {limit() in bytes, place() → {command, option | null} or null, refuse(sentence),
+ * settled(option)}, where `place` makes the line one that takes files and `settled` hears of each file
+ * that came or went.
  */
 export function createUploads(host) {
   const picker = byId("picker");
@@ -26,13 +27,15 @@ export function createUploads(host) {
 
   async function add(files, option = null) {
     const place = host.place();
-    if (place === null) return host.refuse("No command of this server takes a file.");
+    if (place === null) return host.refuse("There is no such command that takes a file.");
     const { command } = place;
     if (fileOptions(command).length === 0) return host.refuse(`/${command.label} takes no file.`);
     for (const file of files) {
       const target = option ?? free(command, place.option);
       option = null;
-      if (target === null) return host.refuse(`/${command.label} takes no more files: ${file.name} is left out.`);
+      if (target === null) {
+        return host.refuse(`/${command.label} takes no more files: ${file.name} is left out.`);
+      }
       if (!(await hold(command, target, file))) return;
     }
   }
@@ -42,7 +45,8 @@ export function createUploads(host) {
   function free(command, current) {
     const options = fileOptions(command);
     if (options.length === 1) return options[0];
-    return [current, ...options].find((one) => one && !(owner === command.name && held.has(one.name))) ?? null;
+    const taken = (option) => owner === command.name && held.has(option.name);
+    return [current, ...options].find((one) => one !== null && !taken(one)) ?? null;
   }
 
   async function hold(command, option, file) {
@@ -102,7 +106,8 @@ export function createUploads(host) {
     /** The files that go with `command`, by option; those of any other command are let go. */
     of(command) {
       if (owner !== null && owner !== command.name) clear();
-      return new Map([...held].map(([name, { file }]) => [name, file]));
+      const given = fileOptions(command).filter((option) => held.has(option.name));
+      return new Map(given.map(({ name }) => [name, held.get(name).file]));
     },
   };
 }
