@@ -17,13 +17,16 @@ from bot.front.options import (
     clean,
     echo,
     find_size,
+    lora_choices,
     parse,
+    parse_loras,
     random_seed,
     size_choices,
+    start_from,
 )
 from bot.jobs import MAX_VARIANTS, Recipe
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import MAX_SEED, InvalidRequest, Offer, Sampler
+from sdjax_engine.request import MAX_SEED, InvalidRequest, Lora, Offer, Sampler
 
 SMALL = Offer(
     model="small",
@@ -33,7 +36,13 @@ SMALL = Offer(
     sampler=Sampler.DDIM,
     max_steps=60,
 )
-LARGE = replace(SMALL, model="Large-XL", sizes=((1024, 1024), (1216, 832)), sampler=Sampler.EULER)
+LARGE = replace(
+    SMALL,
+    loras=("Ink", "paper_cut-2"),
+    model="Large-XL",
+    sizes=((1024, 1024), (1216, 832)),
+    sampler=Sampler.EULER,
+)
 OFFERS = (SMALL, LARGE)
 
 
@@ -101,6 +110,16 @@ def test_everything_said_is_in_the_recipe() -> None:
         ({"guidance": float("inf")}, "guidance"),
         ({"sampler": "eular"}, "sampler"),
         ({"model": "medium"}, "model"),
+        ({"mask": True}, "mask_alone"),
+        ({"strength": 0.5}, "strength_alone"),
+        ({"image": True, "strength": -0.1}, "strength"),
+        ({"image": True, "strength": float("nan")}, "strength"),
+        ({"lora": "ink"}, "no_loras"),
+        ({"model": "Large-XL", "lora": "rust"}, "lora"),
+        ({"model": "Large-XL", "lora": "ink:"}, "lora_weight"),
+        ({"model": "Large-XL", "lora": "ink:much"}, "lora_weight"),
+        ({"model": "Large-XL", "lora": "ink:9"}, "lora_weight"),
+        ({"model": "Large-XL", "lora": "ink:nan"}, "lora_weight"),
         ({"size": "130x130"}, "size"),
         ({"size": "16:9"}, "size"),
         ({"size": "1024x1024"}, "size"),
@@ -216,3 +235,48 @@ def test_random_seeds_are_seeds_and_differ() -> None:
 def test_a_wrong_value_is_said_back_on_one_short_line() -> None:
     assert echo("a\n b\t c") == "a b c"
     assert len(echo("x" * 5000)) == 60
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("", ()),
+        (" , ,", ()),
+        ("ink", (Lora(name="Ink"),)),
+        ("INK : 0.8", (Lora(name="Ink", weight=0.8),)),
+        ("ink:-1, paper_cut-2", (Lora(name="Ink", weight=-1.0), Lora(name="paper_cut-2"))),
+        ("ink:0.5,ink:0.7", (Lora(name="Ink", weight=0.7),)),
+        ("rust", (Lora(name="rust"),)),
+    ],
+)
+def test_loras_are_read_with_their_weights(typed: str, found: tuple[Lora, ...]) -> None:
+    assert parse_loras(typed, LARGE) == found
+
+
+def test_the_last_of_several_loras_is_suggested() -> None:
+    assert lora_choices("", LARGE) == [("Ink", "Ink"), ("paper_cut-2", "paper_cut-2")]
+    assert lora_choices("ink:0.8, CUT", LARGE) == [("ink:0.8, paper_cut-2",) * 2]
+    assert lora_choices("x" * 200 + ",", LARGE) == []
+
+
+def started(asked: Asked, *, mask: str | None = None) -> Recipe:
+    return start_from(
+        parse(asked, OFFERS), asked, SMALL, size=(900, 600), picture="aa/picture.png", mask=mask
+    )
+
+
+def test_a_picture_is_painted_in_its_own_shape_unless_somebody_says_otherwise() -> None:
+    recipe = started(Asked(prompt="a boat", image=True))
+    assert (recipe.init_image, recipe.mask_image) == ("aa/picture.png", None)
+    assert (recipe.width, recipe.height) == (192, 128)
+    square = started(Asked(prompt="a boat", image=True, size="1:1"))
+    assert (square.width, square.height) == (128, 128)
+
+
+def test_a_picture_is_left_as_far_as_somebody_says_or_its_mask_suggests() -> None:
+    asked = Asked(prompt="a boat", image=True)
+    assert started(asked).strength == 0.75
+    assert started(asked, mask="bb/mask.png").strength == 1.0
+    assert started(asked, mask="bb/mask.png").mask_image == "bb/mask.png"
+    assert started(replace(asked, strength=0.2), mask="bb/mask.png").strength == 0.2
+    assert started(replace(asked, strength=0.0)).strength == 0.0

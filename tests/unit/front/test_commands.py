@@ -75,6 +75,20 @@ async def test_limits_are_known_to_discord() -> None:
     assert [choice["name"] for choice in option(found, "sampler")["choices"]] == list(SAMPLER_NAMES.values())
 
 
+async def test_pictures_can_be_sent_to_start_from() -> None:
+    found = await payload(OFFER)
+    assert [option(found, name)["type"] for name in ("image", "mask")] == [11, 11]
+    assert not option(found, "image")["required"]
+    strength = option(found, "strength")
+    assert (strength["type"], strength["min_value"], strength["max_value"]) == (10, 0.0, 1.0)
+
+
+async def test_loras_can_be_chosen_only_where_some_model_has_any() -> None:
+    with pytest.raises(StopIteration):
+        option(await payload(OFFER, OTHER), "lora")
+    assert option(await payload(OFFER, replace(OTHER, loras=("ink",))), "lora")["autocomplete"]
+
+
 async def test_steps_reach_as_far_as_the_model_that_takes_most() -> None:
     few = replace(OFFER, max_steps=30)
     assert option(await payload(few), "steps")["max_value"] == 30

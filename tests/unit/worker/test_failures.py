@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.delivery.render import FAILURES
-from bot.errors import StoreUnavailable
+from bot.errors import MissingArtifact, StoreUnavailable
 from bot.worker.failures import failure_of
 from sdjax_engine.request import InvalidRequest, PaintingFailed, Sampler
 
@@ -21,6 +21,7 @@ def test_a_sampler_that_does_not_suit_is_stored_with_those_that_do() -> None:
         InvalidRequest("steps", value=200, limit=150),
         InvalidRequest("unsuited_sampler", value=Sampler.PNDM, model="demo", choices="ddim, euler"),
         StoreUnavailable("The disk is full."),
+        MissingArtifact("The file to start from is gone."),
         PaintingFailed("The devices failed."),
         RuntimeError("unexpected"),
     ],

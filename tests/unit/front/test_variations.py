@@ -1,0 +1,121 @@
+"""What the buttons under a picture ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recipes import RECIPE, job_of, recipe
+
+from bot.config import Config
+from bot.delivery.buttons import ROW
+from bot.delivery.layout import layout
+from bot.delivery.render import render, without_picture
+from bot.errors import UserMistake
+from bot.front.variations import enlarged, varied
+from bot.front.views import BUTTONS
+from bot.jobs import MAX_VARIANTS, Recipe, State
+from bot.texts import LANGUAGES, Texts
+from sdjax_engine.request import Lora, Offer
+
+ENGLISH = Texts.for_locale("en")
+OFFER = Config().models[0].offer
+LARGER = replace(OFFER, sizes=((128, 128), (256, 256), (512, 512)))
+
+
+def ids(*states: State, recipe: Recipe = RECIPE, offers: tuple[Offer, ...] = (OFFER,)) -> list[list[str]]:
+    content = render(job_of(*states, recipe=recipe), None, ENGLISH, offers=offers)
+    return [[button.custom_id for button in row] for row in content.rows]
+
+
+def test_a_picture_alone_has_its_buttons_in_one_row() -> None:
+    assert ids(State.DONE) == [["again:abc", "vary:abc:0", "delete:abc"]]
+    larger = [["again:abc", "vary:abc:0", "enlarge:abc:0", "delete:abc"]]
+    assert ids(State.DONE, offers=(LARGER,)) == larger
+
+
+def test_each_picture_of_a_grid_has_buttons_by_its_place_that_name_it_by_its_index() -> None:
+    job = job_of(State.DONE, State.FAILED, State.DONE)
+    rows = render(job, None, ENGLISH, offers=(LARGER,)).rows
+    assert [[(button.label, button.custom_id) for button in row] for row in rows[:2]] == [
+        [("Vary 1", "vary:abc:0"), ("Vary 2", "vary:abc:2")],
+        [("Enlarge 1", "enlarge:abc:0"), ("Enlarge 2", "enlarge:abc:2")],
+    ]
+    assert [button.label for button in rows[2]] == ["Again", "Delete"]
+
+
+def test_nothing_is_to_be_varied_where_nothing_was_painted() -> None:
+    assert ids(State.FAILED) == ids(State.CANCELLED, State.FAILED) == [["again:abc", "delete:abc"]]
+    gone = without_picture(render(job_of(State.DONE, State.DONE), None, ENGLISH), ENGLISH)
+    assert [button.custom_id for button in gone.buttons] == ["again:abc", "delete:abc"]
+
+
+def test_a_picture_can_be_enlarged_only_where_its_model_paints_larger_ones_of_its_shape() -> None:
+    assert "enlarge:abc:0" not in ids(State.DONE, recipe=recipe(width=512, height=512), offers=(LARGER,))[0]
+    assert "enlarge:abc:0" not in ids(State.DONE, offers=(OFFER, replace(LARGER, model="other")))[0]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("count", range(1, MAX_VARIANTS + 1))
+def test_the_buttons_keep_discords_limits(language: str, count: int) -> None:
+    content = render(job_of(*[State.DONE] * count), None, Texts.for_locale(language), offers=(LARGER,))
+    assert all(1 <= len(row) <= ROW for row in content.rows)
+    assert len({button.custom_id for button in content.buttons}) == len(content.buttons) <= 2 * count + 2
+    assert all(len(button.label) <= 80 for button in content.buttons)
+    assert layout(content, file_name="abc.png").total_children_count <= 40
+
+
+def test_every_button_that_is_shown_is_known_again() -> None:
+    shown = [State.WAITING, *[State.DONE] * 2], [State.DONE] * MAX_VARIANTS
+    for states in shown:
+        content = render(job_of(*states), None, ENGLISH, offers=(LARGER,))
+        for button in content.buttons:
+            templates = [item.__discord_ui_compiled_template__ for item in BUTTONS]
+            assert sum(bool(template.fullmatch(button.custom_id)) for template in templates) == 1
+
+
+MASKED = recipe(init_image="aa/sent.png", mask_image="bb/mask.png", strength=0.9, loras=(Lora(name="ink"),))
+
+
+def test_variations_start_from_the_picture_and_keep_the_rest() -> None:
+    job = job_of(State.DONE, State.DONE, recipe=MASKED)
+    assert varied(job, 1, seed=99) == replace(
+        MASKED, variants=2, init_image="aa/1.png", mask_image=None, strength=0.5, seed=99
+    )
+
+
+def test_an_enlargement_starts_from_the_picture_with_its_own_seed_in_the_next_size() -> None:
+    job = job_of(State.DONE, State.DONE, recipe=MASKED)
+    assert enlarged(job, 1, LARGER) == replace(
+        MASKED,
+        variants=1,
+        init_image="aa/1.png",
+        mask_image=None,
+        strength=0.4,
+        seed=MASKED.seed + 1,
+        width=256,
+        height=256,
+    )
+
+
+def test_what_is_not_there_or_not_offered_is_said() -> None:
+    job = job_of(State.DONE, State.FAILED)
+    for index in (1, 7):
+        with pytest.raises(UserMistake, match="no_picture"):
+            varied(job, index, seed=1)
+    with pytest.raises(UserMistake, match="no_larger_size"):
+        enlarged(job, 0, OFFER)
+
+
+def test_the_settings_say_what_a_picture_was_started_from() -> None:
+    footer = render(job_of(State.DONE, recipe=MASKED), None, ENGLISH).footer
+    assert "part of a picture anew, strength 0.9 · LoRA ink" in footer
+    started = replace(MASKED, mask_image=None, loras=(Lora(name="fog", weight=0.25), Lora(name="ink")))
+    footer = render(job_of(State.DONE, recipe=started), None, ENGLISH).footer
+    assert "from a picture, strength 0.9 · LoRA fog:0.25, ink" in footer
+    assert "strength" not in render(job_of(State.DONE), None, ENGLISH).footer
+
+
+def test_a_started_picture_counts_the_steps_it_really_makes() -> None:
+    job = job_of(State.RUNNING, step=3, recipe=replace(MASKED, strength=0.5))
+    assert render(job, None, ENGLISH).status == "Painting: step 3 of 10."
