@@ -41,6 +41,15 @@ SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
         Sampler.EULER_ANCESTRAL: "Euler a",
         Sampler.DPMPP_2M: "DPM++ 2M",
         Sampler.DPMPP_2M_KARRAS: "DPM++ 2M Karras",
+        Sampler.DPMPP_2M_SDE: "DPM++ 2M SDE",
+        Sampler.DPMPP_2M_SDE_KARRAS: "DPM++ 2M SDE Karras",
+        Sampler.DPMPP_SDE: "DPM++ SDE",
+        Sampler.HEUN: "Heun",
+        Sampler.UNIPC: "UniPC",
+        Sampler.LCM: "LCM",
+        Sampler.TCD: "TCD",
+        Sampler.DDPM: "DDPM",
+        Sampler.FLOW_EULER: "Flow Euler",
     }
 )
 

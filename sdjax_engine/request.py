@@ -11,9 +11,10 @@ EngineError
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,37 @@ class Sampler(StrEnum):
     EULER_ANCESTRAL = "euler_ancestral"
     DPMPP_2M = "dpmpp_2m"
     DPMPP_2M_KARRAS = "dpmpp_2m_karras"
+    DPMPP_2M_SDE = "dpmpp_2m_sde"
+    DPMPP_2M_SDE_KARRAS = "dpmpp_2m_sde_karras"
+    DPMPP_SDE = "dpmpp_sde"
+    HEUN = "heun"
+    UNIPC = "unipc"
+    LCM = "lcm"
+    TCD = "tcd"
+    DDPM = "ddpm"
+    FLOW_EULER = "flow_euler"
+
+
+SAMPLER_ALIASES: Mapping[str, Sampler] = MappingProxyType(
+    {
+        "plms": Sampler.PNDM,
+        "k_euler": Sampler.EULER,
+        "euler_a": Sampler.EULER_ANCESTRAL,
+        "k_euler_a": Sampler.EULER_ANCESTRAL,
+        "k_euler_ancestral": Sampler.EULER_ANCESTRAL,
+        "dpm_2m": Sampler.DPMPP_2M,
+        "dpm_2m_karras": Sampler.DPMPP_2M_KARRAS,
+        "dpm_2m_sde": Sampler.DPMPP_2M_SDE,
+        "dpm_2m_sde_karras": Sampler.DPMPP_2M_SDE_KARRAS,
+        "dpm_sde": Sampler.DPMPP_SDE,
+        "k_heun": Sampler.HEUN,
+        "uni_pc": Sampler.UNIPC,
+        "uni_pc_bh2": Sampler.UNIPC,
+        "flow": Sampler.FLOW_EULER,
+        "flow_match_euler": Sampler.FLOW_EULER,
+    }
+)
+"""Other names that people type for a sampler, written as its own are."""
 
 
 class EngineError(Exception):
@@ -218,9 +250,13 @@ def _check_start(request: Request) -> None:
 
 
 def parse_sampler(name: str) -> Sampler:
-    """Return the sampler of this name, or raise `InvalidRequest` naming those there are."""
+    """Return the sampler of this name, or raise `InvalidRequest` naming those there are.
+
+    Case, spaces, hyphens and pluses do not matter, and `SAMPLER_ALIASES` are understood.
+    """
+    written = "_".join(name.lower().replace("+", "p").replace("-", " ").replace("_", " ").split())
     try:
-        return Sampler(name.strip().lower().replace("-", "_").replace(" ", "_").replace("+", "p"))
+        return SAMPLER_ALIASES.get(written) or Sampler(written)
     except ValueError:
         raise InvalidRequest("sampler", value=name, choices=", ".join(Sampler)) from None
 

@@ -25,6 +25,9 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "text_encoder": {"num_hidden_layers": 1},
 }
 
+SUITED = tuple(sampler for sampler in Sampler if sampler is not Sampler.FLOW_EULER)
+"""The samplers for a network that predicts noise, as that of the tiny checkpoint does."""
+
 TINY = Offer(model="tiny", sizes=((16, 16),), num_inference_steps=4, guidance_scale=5.0, sampler=Sampler.DDIM)
 
 PLAIN = Request(

@@ -15,11 +15,18 @@ import numpy as np
 from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
 from sdjax_engine.samplers.config import SchedulerConfig
 from sdjax_engine.samplers.ddim import DDIM
-from sdjax_engine.samplers.dpmpp_2m import DPMpp2M, DPMpp2MKarras
+from sdjax_engine.samplers.ddpm import DDPM
+from sdjax_engine.samplers.dpmpp_2m import DPMpp2M, DPMpp2MKarras, DPMpp2MSDE, DPMpp2MSDEKarras
+from sdjax_engine.samplers.dpmpp_sde import DPMppSDE
 from sdjax_engine.samplers.euler import Euler
 from sdjax_engine.samplers.euler_ancestral import EulerAncestral
+from sdjax_engine.samplers.flow_euler import FlowEuler
+from sdjax_engine.samplers.heun import Heun
+from sdjax_engine.samplers.lcm import LCM
 from sdjax_engine.samplers.pndm import PNDM
 from sdjax_engine.samplers.tables import MAX_ROWS, ROW, Table
+from sdjax_engine.samplers.tcd import TCD
+from sdjax_engine.samplers.unipc import UniPC
 
 SAMPLERS: Mapping[Sampler, type[SchedulerConfig]] = MappingProxyType(
     {
@@ -29,6 +36,15 @@ SAMPLERS: Mapping[Sampler, type[SchedulerConfig]] = MappingProxyType(
         Sampler.EULER_ANCESTRAL: EulerAncestral,
         Sampler.DPMPP_2M: DPMpp2M,
         Sampler.DPMPP_2M_KARRAS: DPMpp2MKarras,
+        Sampler.DPMPP_2M_SDE: DPMpp2MSDE,
+        Sampler.DPMPP_2M_SDE_KARRAS: DPMpp2MSDEKarras,
+        Sampler.DPMPP_SDE: DPMppSDE,
+        Sampler.HEUN: Heun,
+        Sampler.UNIPC: UniPC,
+        Sampler.LCM: LCM,
+        Sampler.TCD: TCD,
+        Sampler.DDPM: DDPM,
+        Sampler.FLOW_EULER: FlowEuler,
     }
 )
 
@@ -78,14 +94,32 @@ def _table(config: SchedulerConfig, num_inference_steps: int, begin: int) -> Tab
 
 def default_sampler(scheduler_config: Mapping[str, Any]) -> Sampler:
     """Return the sampler that the checkpoint itself names, or raise `UnreadableCheckpoint`."""
-    name = str(scheduler_config.get("_class_name")).removeprefix("Flax")
-    if name == DPMpp2MKarras.reference and scheduler_config.get("use_karras_sigmas"):
-        return Sampler.DPMPP_2M_KARRAS
+    name = str(scheduler_config.get("_class_name")).removeprefix("Flax").replace("Parallel", "")
+    if name == DPMpp2M.reference:
+        return _multistep(scheduler_config)
     for sampler, config in SAMPLERS.items():
         if config.reference == name:
             return sampler
     known = ", ".join(dict.fromkeys(config.reference for config in SAMPLERS.values()))
     raise UnreadableCheckpoint(f"scheduler_config.json: _class_name is {name}; known are {known}")
+
+
+def _multistep(scheduler_config: Mapping[str, Any]) -> Sampler:
+    """Return which of the samplers that one class of the reference has its settings mean."""
+    algorithm = scheduler_config.get("algorithm_type") or "dpmsolver++"
+    karras = bool(scheduler_config.get("use_karras_sigmas"))
+    samplers = {
+        ("dpmsolver++", False): Sampler.DPMPP_2M,
+        ("dpmsolver++", True): Sampler.DPMPP_2M_KARRAS,
+        ("deis", False): Sampler.DPMPP_2M,  # which the reference reads as its own nearest one
+        ("deis", True): Sampler.DPMPP_2M_KARRAS,
+        ("sde-dpmsolver++", False): Sampler.DPMPP_2M_SDE,
+        ("sde-dpmsolver++", True): Sampler.DPMPP_2M_SDE_KARRAS,
+    }
+    if (algorithm, karras) not in samplers:
+        known = ", ".join(dict.fromkeys(name for name, _ in samplers))
+        raise UnreadableCheckpoint(f"scheduler_config.json: algorithm_type is {algorithm}; known are {known}")
+    return samplers[algorithm, karras]
 
 
 def pipeline_config(

@@ -33,6 +33,8 @@ class SchedulerConfig(BaseModel):
     """Name of the class in `diffusers` that this sampler equals."""
     named: ClassVar[frozenset[str]] = frozenset()
     """Keys that the sampler's own name decides, whatever the checkpoint says."""
+    predicts_flow: ClassVar[bool] = False
+    """Whether the sampler is for networks that predict a rectified flow, eps - x_0."""
 
     num_train_timesteps: int = Field(1000, ge=1, le=100_000)
     beta_start: Beta = 0.0001
@@ -49,6 +51,12 @@ class SchedulerConfig(BaseModel):
         Keys listed under `_use_default_values` were never chosen by anyone, and a key that is null
         counts as missing.
         """
+        if predicts_flow(scheduler_config) is not cls.predicts_flow:
+            predicts = "a flow, eps - x_0" if predicts_flow(scheduler_config) else "no flow"
+            raise UnreadableCheckpoint(
+                f"scheduler_config.json for {cls.reference}: by its _class_name or prediction_type the "
+                f"checkpoint predicts {predicts}"
+            )
         unchosen = cls.named | set(scheduler_config.get("_use_default_values", ()))
         chosen = {
             key: value for key, value in scheduler_config.items() if key not in unchosen and value is not None
@@ -66,6 +74,14 @@ class SchedulerConfig(BaseModel):
         The steps that are left are those of the whole, but a method that looks back has nothing to
         look back to before the first of them.
         """
+
+
+def predicts_flow(scheduler_config: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint's network predicts a rectified flow, as the scheduler it names says."""
+    return (
+        str(scheduler_config.get("_class_name")).startswith("FlowMatch")
+        or scheduler_config.get("prediction_type") == "flow_prediction"
+    )
 
 
 def _fault(location: tuple[int | str, ...], value: object, message: str) -> str:

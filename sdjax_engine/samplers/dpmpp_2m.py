@@ -7,35 +7,34 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator
 
-from sdjax_engine.samplers.config import Off, SchedulerConfig
+from sdjax_engine.samplers.config import Off
 from sdjax_engine.samplers.schedules import (
     Array,
     alpha_sigma,
-    karras_sigmas,
+    exponential_sigmas,
     sigma_to_timestep,
-    trailing_timesteps,
     training_sigmas,
-    within_training,
     x_0_weights,
 )
+from sdjax_engine.samplers.sigmas import SigmaConfig, multistep_timesteps
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
+Algorithm = Literal["dpmsolver++", "sde-dpmsolver++"]
 # Names of kindred solvers that the reference reads as its own nearest one.
-Algorithm = Annotated[
-    Literal["dpmsolver++", "sde-dpmsolver++"],
-    BeforeValidator(lambda name: {"deis": "dpmsolver++"}.get(name, name)),
-]
 Solver = Annotated[
     Literal["midpoint", "heun"],
     BeforeValidator(lambda name: "midpoint" if name in ("logrho", "bh1", "bh2") else name),
 ]
 
 
-class DPMpp2M(SchedulerConfig):
-    """`DPMSolverMultistepScheduler` with evenly spaced timesteps, on a variance-preserving x."""
+class DPMpp2M(SigmaConfig):
+    """`DPMSolverMultistepScheduler` with `dpmsolver++`, on a variance-preserving x.
+
+    Its name says that σ are not Karras'; the other spacings are the checkpoint's choice.
+    """
 
     reference: ClassVar[str] = "DPMSolverMultistepScheduler"
-    named: ClassVar[frozenset[str]] = frozenset({"use_karras_sigmas"})
+    named: ClassVar[frozenset[str]] = frozenset({"algorithm_type", "use_karras_sigmas"})
 
     prediction_type: Literal["epsilon", "v_prediction", "sample"] = "epsilon"
     rescale_betas_zero_snr: bool = False
@@ -46,10 +45,7 @@ class DPMpp2M(SchedulerConfig):
     euler_at_final: bool = False
     final_sigmas_type: Literal["zero", "sigma_min"] = "zero"
     lambda_min_clipped: float = -np.inf
-    use_karras_sigmas: bool = False
-    use_exponential_sigmas: Off = False
-    use_beta_sigmas: Off = False
-    use_lu_lambdas: Off = False
+    use_lu_lambdas: bool = False
     use_flow_sigmas: Off = False
     thresholding: Off = False
     variance_type: None = None
@@ -69,28 +65,23 @@ class DPMpp2M(SchedulerConfig):
     def _ladder(self, num_inference_steps: int) -> tuple[Array, Array]:
         """Return the timesteps `(n,)` and the σ before, between and after them `(n + 1,)`."""
         trained = training_sigmas(self, zero_terminal_snr=self.rescale_betas_zero_snr)
-        if self.use_karras_sigmas:
-            sigmas = karras_sigmas(trained[-1], trained[0], num_inference_steps)
-            timesteps = sigma_to_timestep(sigmas, trained)
-            timesteps = (
-                np.floor(timesteps) if self.beta_schedule == "squaredcos_cap_v2" else timesteps.round()
-            )
+        last = trained[0] if self.final_sigmas_type == "sigma_min" else 0.0
+        if self.use_lu_lambdas and not self.use_karras_sigmas:
+            sigmas: Array | None = exponential_sigmas(trained[-1], trained[0], num_inference_steps)
         else:
+            sigmas = self.respaced(trained[-1], trained[0], num_inference_steps)
+        if sigmas is None:
             timesteps = self._timesteps(num_inference_steps, trained)
-            sigmas = trained[timesteps.astype(int)]
-        return timesteps, np.append(sigmas, trained[0] if self.final_sigmas_type == "sigma_min" else 0.0)
+            return timesteps, np.append(trained[timesteps.astype(int)], last)
+        timesteps = sigma_to_timestep(sigmas, trained)
+        rounds = self.use_karras_sigmas or self.use_lu_lambdas
+        rounds = rounds and self.beta_schedule != "squaredcos_cap_v2"
+        return timesteps.round() if rounds else np.floor(timesteps), np.append(sigmas, last)
 
     def _timesteps(self, num_inference_steps: int, trained: Array) -> Array:
-        """Return whole timesteps; unlike other schedulers this one leaves out the last of n + 1."""
+        """Return whole timesteps, none of them noisier than `lambda_min_clipped` allows."""
         last = int(np.count_nonzero(-np.log(trained) >= self.lambda_min_clipped))
-        if self.timestep_spacing == "linspace":
-            timesteps = np.linspace(0, last - 1, num_inference_steps + 1).round()[:0:-1]
-        elif self.timestep_spacing == "leading":
-            ratio = last // (num_inference_steps + 1)
-            timesteps = np.arange(num_inference_steps + 1.0)[:0:-1] * ratio + self.steps_offset
-        else:
-            timesteps = trailing_timesteps(self, num_inference_steps, last)
-        return within_training(self, timesteps)
+        return multistep_timesteps(self, num_inference_steps, last)
 
     def _order(self, index: int, steps: int) -> int:
         """Return the order of the step at `index` where enough was kept: fewer where the end is near."""
@@ -141,4 +132,22 @@ class DPMpp2M(SchedulerConfig):
 class DPMpp2MKarras(DPMpp2M):
     """The same with the σ of Karras et al. 2022 (`use_karras_sigmas`)."""
 
+    named: ClassVar[frozenset[str]] = DPMpp2M.named | {
+        "use_exponential_sigmas",
+        "use_beta_sigmas",
+        "use_lu_lambdas",
+    }
+
     use_karras_sigmas: bool = True
+
+
+class DPMpp2MSDE(DPMpp2M):
+    """The same with fresh noise at every step (`sde-dpmsolver++`)."""
+
+    algorithm_type: Algorithm = "sde-dpmsolver++"
+
+
+class DPMpp2MSDEKarras(DPMpp2MKarras):
+    """The same with both."""
+
+    algorithm_type: Algorithm = "sde-dpmsolver++"

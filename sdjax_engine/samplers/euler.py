@@ -7,20 +7,18 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from sdjax_engine.samplers.config import Off, SchedulerConfig
 from sdjax_engine.samplers.schedules import (
     Array,
     alpha_sigma,
-    karras_sigmas,
-    sigma_to_timestep,
-    spaced_timesteps,
+    exponential_sigmas,
     training_sigmas,
     x_0_weights,
 )
-from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
+from sdjax_engine.samplers.sigmas import SigmaConfig, exploding_ladder, initial_sigma
+from sdjax_engine.samplers.tables import REST, Evaluation, Level, Mix, Table
 
 
-class Euler(SchedulerConfig):
+class Euler(SigmaConfig):
     """`EulerDiscreteScheduler`, on x = x_0 + σ·eps."""
 
     reference: ClassVar[str] = "EulerDiscreteScheduler"
@@ -28,19 +26,18 @@ class Euler(SchedulerConfig):
     prediction_type: Literal["epsilon", "v_prediction", "sample"] = "epsilon"
     rescale_betas_zero_snr: bool = False
     final_sigmas_type: Literal["zero", "sigma_min"] = "zero"
-    use_karras_sigmas: bool = False
     sigma_min: float | None = Field(None, gt=0)
     sigma_max: float | None = Field(None, gt=0)
-    use_exponential_sigmas: Off = False
-    use_beta_sigmas: Off = False
-    interpolation_type: Literal["linear"] = "linear"
-    timestep_type: Literal["discrete"] = "discrete"
+    interpolation_type: Literal["linear", "log_linear"] = "linear"
+    timestep_type: Literal["discrete", "continuous"] = "discrete"
 
     def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table."""
         timesteps, sigmas = self._ladder(num_inference_steps)
+        if self.timestep_type == "continuous" and self.prediction_type == "v_prediction":
+            timesteps = np.log(sigmas[:-1]) / 4
         evaluations = [
-            euler_step(self.prediction_type, t, sigma=sigma, goal=goal)
+            exploding_evaluation(self.prediction_type, t, sigma, x=to_goal(sigma, goal))
             for t, sigma, goal in zip(timesteps, sigmas[:-1], sigmas[1:], strict=True)
         ][begin:]
         return Table.of(evaluations, init_noise_sigma=initial_sigma(self, sigmas))
@@ -48,33 +45,31 @@ class Euler(SchedulerConfig):
     def _ladder(self, num_inference_steps: int) -> tuple[Array, Array]:
         """Return the timesteps `(n,)` and the σ before, between and after them `(n + 1,)`."""
         trained = training_sigmas(self, zero_terminal_snr=self.rescale_betas_zero_snr)
-        timesteps, sigmas = spaced_sigmas(self, trained, num_inference_steps)
-        if self.use_karras_sigmas:
-            top = sigmas[0] if self.sigma_max is None else self.sigma_max
-            bottom = sigmas[-1] if self.sigma_min is None else self.sigma_min
-            sigmas = karras_sigmas(top, bottom, len(sigmas))
-            timesteps = sigma_to_timestep(sigmas, trained)
+        top, bottom = self.sigma_max, self.sigma_min
+        if self.interpolation_type == "log_linear":
+            top, bottom = top or trained[-1], bottom or trained[0]
+        timesteps, sigmas = exploding_ladder(
+            self, trained, num_inference_steps, sigma_max=top, sigma_min=bottom
+        )
+        if self.interpolation_type == "log_linear" and not self.respaces:
+            # σ that do not follow the timesteps, and one more of them: the last goal is the smallest
+            return timesteps, exponential_sigmas(trained[-1], trained[0], len(timesteps) + 1)
         return timesteps, np.append(sigmas, trained[0] if self.final_sigmas_type == "sigma_min" else 0.0)
 
 
-def euler_step(prediction_type: str, t: float, *, sigma: float, goal: float, up: float = 0.0) -> Evaluation:
-    """Return the row from `sigma` straight to `goal`, with noise of the deviation `up` on top.
+def to_goal(sigma: float, goal: float, *, up: float = 0.0) -> Mix:
+    """Return x' for the way from `sigma` straight to `goal`, with noise of the deviation `up` on top.
 
     Written by x_0, so that no two numbers as large as a first σ are subtracted on the device.
     """
+    return Mix(x=goal / sigma, h=[1 - goal / sigma], z=up)
+
+
+def exploding_evaluation(
+    prediction_type: str, t: float, sigma: float, *, x: Mix, r: Mix = REST, level: Level | None = None
+) -> Evaluation:
+    """Return the row of an evaluation at x = x_0 + `sigma`·eps, which keeps x_0."""
     alpha, sigma_vp = alpha_sigma(sigma)
     p, q = x_0_weights(prediction_type, alpha=alpha, sigma=sigma_vp)
-    x = Mix(x=goal / sigma, h=[1 - goal / sigma], z=up)
-    return Evaluation(level=Level(1.0, sigma), t=t, s=alpha, p=p * alpha, q=q, x=x)
-
-
-def spaced_sigmas(config: SchedulerConfig, trained: Array, num_inference_steps: int) -> tuple[Array, Array]:
-    """Return timesteps, fractions included, and the σ of `trained` at them, each `(n,)`."""
-    timesteps = spaced_timesteps(config, num_inference_steps, whole=False)
-    return timesteps, np.interp(timesteps, np.arange(len(trained)), trained)
-
-
-def initial_sigma(config: SchedulerConfig, sigmas: Array) -> float:
-    """Return the deviation of the first x; "leading" starts late enough to count the picture's own in."""
-    largest = float(sigmas.max())
-    return float((largest**2 + 1) ** 0.5) if config.timestep_spacing == "leading" else largest
+    level = Level(1.0, sigma) if level is None else level
+    return Evaluation(level=level, t=t, s=alpha, p=p * alpha, q=q, x=x, r=r)

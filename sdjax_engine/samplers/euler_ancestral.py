@@ -7,8 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sdjax_engine.samplers.config import SchedulerConfig
-from sdjax_engine.samplers.euler import euler_step, initial_sigma, spaced_sigmas
+from sdjax_engine.samplers.euler import exploding_evaluation, to_goal
 from sdjax_engine.samplers.schedules import training_sigmas
+from sdjax_engine.samplers.sigmas import initial_sigma, spaced_sigmas
 from sdjax_engine.samplers.tables import Table
 
 
@@ -29,6 +30,6 @@ class EulerAncestral(SchedulerConfig):
         for t, sigma, sigma_next in zip(timesteps, sigmas[:-1], sigmas[1:], strict=True):
             sigma_up = sigma_next * (1 - (sigma_next / sigma) ** 2) ** 0.5
             sigma_down = (sigma_next**2 - sigma_up**2) ** 0.5
-            step = euler_step(self.prediction_type, t, sigma=sigma, goal=sigma_down, up=sigma_up)
-            evaluations.append(step)
+            x = to_goal(sigma, sigma_down, up=sigma_up)
+            evaluations.append(exploding_evaluation(self.prediction_type, t, sigma, x=x))
         return Table.of(evaluations[begin:], init_noise_sigma=initial_sigma(self, sigmas))

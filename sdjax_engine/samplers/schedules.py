@@ -1,6 +1,6 @@
 """Noise schedules, spacings and what a network predicts, in float64.
 
-Only β, 1 - β and ᾱ are rounded to float32 on the way, because the reference and the training of its
+Only β, 1 - β, ᾱ and σ are rounded to float32 on the way, because the reference and the training of its
 networks keep them so: 1 - β forgets all but four digits of the first β, which moves the smallest σ by
 1e-5 and now and then a rounded timestep by one.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import scipy  # type: ignore[import-untyped]  # the whole: it loads `special` when that is first asked for
 
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.samplers.config import SchedulerConfig
@@ -67,8 +68,7 @@ def training_sigmas(config: SchedulerConfig, *, zero_terminal_snr: bool = False)
     alpha_bar = alphas_cumprod(config, zero_terminal_snr=zero_terminal_snr)
     if zero_terminal_snr:
         alpha_bar[-1] = TINY_ALPHA
-    sigmas: Array = np.sqrt((1 - alpha_bar) / alpha_bar)
-    return sigmas
+    return _stored(np.sqrt(_stored(_stored(1 - alpha_bar) / alpha_bar)))
 
 
 def spaced_timesteps(config: SchedulerConfig, num_inference_steps: int, *, whole: bool) -> Array:
@@ -117,9 +117,27 @@ def karras_sigmas(sigma_max: float, sigma_min: float, num_inference_steps: int) 
     return sigmas
 
 
+def exponential_sigmas(sigma_max: float, sigma_min: float, num_inference_steps: int) -> Array:
+    """Return falling σ spaced evenly in log σ, `(num_inference_steps,)`."""
+    return np.exp(_evenly(np.log(sigma_max), np.log(sigma_min), num_inference_steps))
+
+
+def beta_sigmas(sigma_max: float, sigma_min: float, num_inference_steps: int) -> Array:
+    """Return σ falling by the quantiles of Beta(0.6, 0.6), `(num_inference_steps,)`.
+
+    Lee et al. 2024, "Beta Sampling is All You Need" (arXiv 2407.12173).
+    """
+    quantiles: Array = scipy.special.betaincinv(0.6, 0.6, 1 - _evenly(0, 1, num_inference_steps))
+    return sigma_min + quantiles * (sigma_max - sigma_min)
+
+
 def sigma_to_timestep(sigmas: Array, trained: Array) -> Array:
-    """Return the fractional timesteps whose log σ these are, between those of `trained`."""
-    return np.interp(np.log(sigmas), np.log(trained), np.arange(len(trained), dtype=np.float64))
+    """Return the fractional timesteps whose log σ these are, between those of `trained`.
+
+    Logarithms of `trained` as the reference has them: whether a σ at the end is inside hangs on a digit.
+    """
+    logs = np.log(trained.astype(np.float32)).astype(np.float64)
+    return np.interp(np.log(sigmas), logs, np.arange(len(trained), dtype=np.float64))
 
 
 def alpha_sigma(ratio: float) -> tuple[float, float]:
@@ -140,3 +158,12 @@ def x_0_weights(prediction_type: str, *, alpha: float, sigma: float) -> tuple[fl
             "as rescale_betas_zero_snr = true or extreme betas have it"
         )
     return 1 / alpha, -sigma / alpha
+
+
+def eps_weights(prediction_type: str, *, alpha: float, sigma: float) -> tuple[float, float]:
+    """Return (p, q) with eps = p·x + q·m, for x = alpha·x_0 + sigma·eps and alpha² + sigma² = 1."""
+    if prediction_type == "v_prediction":
+        return sigma, alpha
+    if prediction_type == "sample":
+        return 1 / sigma, -alpha / sigma
+    return 0.0, 1.0

@@ -8,23 +8,26 @@ Run with `-s` to see the figures.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import diffusers
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-import torch
+from sampler_reference import (
+    SD,
+    Figures,
+    Reference,
+    config_for,
+    paint_tables,
+    print_figures,
+    relative_difference,
+)
 
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, plan
 from sdjax_engine.samplers.ddim import DDIM
-from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep
-from sdjax_engine.samplers.tables import Column, Table
+from sdjax_engine.samplers.tcd import TCD
 
 pytestmark = [
     pytest.mark.parity,
@@ -32,131 +35,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
 ]
 
-SD = {
-    "_class_name": "PNDMScheduler",
-    "_diffusers_version": "0.6.0",
-    "beta_end": 0.012,
-    "beta_schedule": "scaled_linear",
-    "beta_start": 0.00085,
-    "num_train_timesteps": 1000,
-    "set_alpha_to_one": False,
-    "skip_prk_steps": True,
-    "steps_offset": 1,
-    "trained_betas": None,
-    "clip_sample": False,
-}
-ROWS = 61
-EVERY = range(1, 61)
-SOME = (1, 2, 3, 4, 5, 6, 9, 14, 15, 16, 25, 50, 60)
+EVERY = {"leading": range(1, 61), "linspace": range(1, 61, 2), "trailing": (1, *range(2, 61, 2))}
+SOME = (1, 2, 3, 4, 5, 6, 14, 15, 25, 50)
 SPACINGS = ("leading", "linspace", "trailing")
-PREDICTIONS = {
-    Sampler.DDIM: ("epsilon", "v_prediction", "sample"),
-    Sampler.PNDM: ("epsilon", "v_prediction"),
-    Sampler.EULER: ("epsilon", "v_prediction", "sample"),
-    Sampler.EULER_ANCESTRAL: ("epsilon", "v_prediction"),
-    Sampler.DPMPP_2M: ("epsilon", "v_prediction", "sample"),
-    Sampler.DPMPP_2M_KARRAS: ("epsilon", "v_prediction", "sample"),
-}
-SHAPE = (4, 4, 4)
-Z0 = np.random.default_rng(1).standard_normal(SHAPE, np.float32)
-NOISE = np.random.default_rng(2).standard_normal((ROWS, *SHAPE), np.float32)
-PICTURE = np.random.default_rng(3).standard_normal(SHAPE, np.float32)
-EVERYTHING = np.ones(SHAPE, np.float32)
-HALF = np.repeat(np.array([[[1.0], [0.0], [1.0], [0.0]]], np.float32), 4, axis=0).repeat(4, axis=2)
 TOLERANCE = 1e-4
 SPACED = "1–60 steps, every spacing and prediction type"
-OPTIONAL = "other options and sources, 13 counts of 1–60 steps"
-
-Figures = dict[tuple[Sampler, str], float]
-
-
-def network(xp: Any, x: Any, t: Any) -> Any:
-    """Answer for latents `x` at time `t`, alike in `jax.numpy` and `torch`: smooth, bounded, not linear."""
-    return 0.7 * xp.tanh(1.1 * x + 0.4 * xp.roll(x, 1, -1)) + 0.3 * xp.cos(0.5 * x + t / 150)
-
-
-@jax.jit
-def paint(x: jax.Array, rows: jax.Array, mask: jax.Array) -> jax.Array:
-    """Run `rows` of `(seats, ROWS, ROW)` on the first latents `x`; seat and sampler change no shape.
-
-    Where `mask` is 0 the picture is kept.
-    """
-
-    def evaluate(state: tuple[jax.Array, ...], step: tuple[jax.Array, jax.Array]) -> Any:
-        (x, r, history), (row, z) = state, step
-        m = network(jnp, network_input(x, row), timestep(row).reshape(-1, 1, 1, 1))
-        x, r, history = advance(x, r, history, m, jnp.broadcast_to(z, x.shape), row)
-        latents, noise = row[:, Column.KEEP_LATENTS], row[:, Column.KEEP_NOISE]
-        kept = latents.reshape(-1, 1, 1, 1) * PICTURE + noise.reshape(-1, 1, 1, 1) * Z0
-        return (jnp.where(mask == 0, kept, x), r, history), None
-
-    state = (x, jnp.zeros_like(x), empty_history(x))
-    (x, _, _), _ = jax.lax.scan(evaluate, state, (rows.swapaxes(0, 1), jnp.asarray(NOISE)))
-    return x
-
-
-def paint_tables(tables: Sequence[Table], *, mask: np.ndarray = EVERYTHING) -> np.ndarray:
-    rows = np.stack([table.padded(ROWS) for table in tables])
-    scales = np.array([(table.init_latent_scale, table.init_noise_sigma) for table in tables], np.float32)
-    of_picture, of_noise = scales.T.reshape(2, -1, 1, 1, 1)
-    x = of_picture * PICTURE + of_noise * Z0
-    return np.asarray(paint(jnp.asarray(x), jnp.asarray(rows), jnp.asarray(mask)))
-
-
-def paint_by_reference(scheduler: Any, steps: int, **options: Any) -> np.ndarray:
-    scheduler.set_timesteps(steps)
-    x = torch.from_numpy(Z0.copy())[None] * scheduler.init_noise_sigma
-    for t in scheduler.timesteps:
-        m = network(torch, scheduler.scale_model_input(x, t), t.to(torch.float32))
-        x = scheduler.step(m, t, x, **options).prev_sample
-    return x[0].numpy()
-
-
-def repaint_by_reference(scheduler: Any, steps: int, *, strength: float, mask: np.ndarray) -> np.ndarray:
-    """Start from `PICTURE` and keep it where `mask` is 0, as the reference's pipelines use a scheduler."""
-    noise, picture = (torch.from_numpy(array.copy())[None] for array in (Z0, PICTURE))
-    scheduler.set_timesteps(steps)
-    begin = steps - min(int(steps * strength), steps)
-    timesteps = scheduler.timesteps[begin * scheduler.order :]
-    if hasattr(scheduler, "set_begin_index"):
-        scheduler.set_begin_index(begin * scheduler.order)
-    x = scheduler.add_noise(picture, noise, timesteps[:1])
-    for index, t in enumerate(timesteps):
-        m = network(torch, scheduler.scale_model_input(x, t), t.to(torch.float32))
-        x = scheduler.step(m, t, x).prev_sample
-        later = timesteps[index + 1 : index + 2]
-        kept = scheduler.add_noise(picture, noise, later) if len(later) else picture
-        x = torch.where(torch.from_numpy(mask) == 0, kept, x)
-    return x[0].numpy()
-
-
-@dataclass
-class Reference:
-    """Makes the reference's schedulers, whose noise comes from `NOISE`."""
-
-    monkeypatch: pytest.MonkeyPatch
-
-    def scheduler(self, sampler: Sampler, config: Mapping[str, Any]) -> Any:
-        name = SAMPLERS[sampler].reference
-        own = {}
-        if "use_karras_sigmas" in SAMPLERS[sampler].named:
-            own["use_karras_sigmas"] = sampler is Sampler.DPMPP_2M_KARRAS
-        return getattr(diffusers, name).from_config(dict(config), **own)
-
-    def paint(self, scheduler: Any, steps: int, **options: Any) -> np.ndarray:
-        self._feed_noise(scheduler)
-        return paint_by_reference(scheduler, steps, **options)
-
-    def repaint(self, scheduler: Any, steps: int, *, strength: float, mask: np.ndarray) -> np.ndarray:
-        self._feed_noise(scheduler)
-        return repaint_by_reference(scheduler, steps, strength=strength, mask=mask)
-
-    def _feed_noise(self, scheduler: Any) -> None:
-        module = importlib.import_module(type(scheduler).__module__)
-        if hasattr(module, "randn_tensor"):
-            noise = iter(NOISE)
-            fed = lambda shape, **_: torch.from_numpy(next(noise).copy()).reshape(shape)  # noqa: E731
-            self.monkeypatch.setattr(module, "randn_tensor", fed)
+OPTIONAL = "other options and sources"
 
 
 @pytest.fixture
@@ -169,9 +53,7 @@ def figures() -> Iterator[Figures]:
     """Collect the worst difference of each sampler and print them at the end."""
     worst: Figures = {}
     yield worst
-    print("\n| sampler | reference | compared | worst relative difference |\n|---|---|---|---|")
-    for (sampler, compared), difference in sorted(worst.items()):
-        print(f"| {sampler} | {SAMPLERS[sampler].reference} | {compared} | {difference:.1e} |")
+    print_figures(worst)
 
 
 def compare(
@@ -195,14 +77,16 @@ def compare(
         assert difference < tolerance, f"{steps} steps"
 
 
-def relative_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+def predictions_of(sampler: Sampler) -> tuple[str, ...]:
+    return SAMPLERS[sampler].model_fields["prediction_type"].annotation.__args__  # type: ignore[union-attr]
 
 
 def cases() -> Iterator[Any]:
-    for sampler, predictions in PREDICTIONS.items():
-        for spacing in SPACINGS:
-            for prediction in predictions:
+    """Every spacing with every prediction type; `EVERY` count of steps with the first, `SOME` with others."""
+    for sampler in Sampler:
+        spaced = sampler not in {Sampler.LCM, Sampler.TCD, Sampler.FLOW_EULER}
+        for spacing in SPACINGS if spaced else SPACINGS[:1]:
+            for prediction in predictions_of(sampler):
                 yield pytest.param(sampler, spacing, prediction, id=f"{sampler}-{spacing}-{prediction}")
 
 
@@ -210,15 +94,20 @@ def cases() -> Iterator[Any]:
 def test_each_sampler_paints_what_its_reference_paints_in_1_to_60_steps(
     reference: Reference, figures: Figures, sampler: Sampler, spacing: str, prediction: str
 ) -> None:
-    config = {**SD, "timestep_spacing": spacing, "prediction_type": prediction}
-    compare(reference, figures, sampler, config, EVERY, compared=SPACED)
+    config = config_for(sampler, timestep_spacing=spacing, prediction_type=prediction)
+    all_steps = EVERY[spacing] if prediction == predictions_of(sampler)[0] else SOME
+    if sampler in {Sampler.LCM, Sampler.TCD}:
+        config["original_inference_steps"] = 60
+    compare(reference, figures, sampler, config, all_steps, compared=SPACED)
 
 
+RESPACED = [{"use_karras_sigmas": True}, {"use_exponential_sigmas": True}, {"use_beta_sigmas": True}]
+ZERO_SNR = {"rescale_betas_zero_snr": True, "prediction_type": "v_prediction", "timestep_spacing": "trailing"}
 OPTIONS: dict[Sampler, list[dict[str, Any]]] = {
     Sampler.DDIM: [
         {"steps_offset": 0},
         {"set_alpha_to_one": True},
-        {"rescale_betas_zero_snr": True, "prediction_type": "v_prediction", "timestep_spacing": "trailing"},
+        ZERO_SNR,
         {"rescale_betas_zero_snr": True, "prediction_type": "sample", "timestep_spacing": "linspace"},
         {"beta_schedule": "linear", "beta_start": 0.0001, "beta_end": 0.02},
         {"beta_schedule": "squaredcos_cap_v2"},
@@ -230,18 +119,27 @@ OPTIONS: dict[Sampler, list[dict[str, Any]]] = {
         {"set_alpha_to_one": True, "prediction_type": "v_prediction", "timestep_spacing": "trailing"},
     ],
     Sampler.EULER: [
+        *RESPACED,
         {"steps_offset": 0, "timestep_spacing": "leading"},
         {"final_sigmas_type": "sigma_min"},
-        {"use_karras_sigmas": True},
         {"use_karras_sigmas": True, "sigma_min": 0.05, "sigma_max": 12.0},
+        {"use_exponential_sigmas": True, "sigma_min": 0.05, "final_sigmas_type": "sigma_min"},
+        {"use_beta_sigmas": True, "sigma_max": 12.0, "timestep_spacing": "trailing"},
         {"use_karras_sigmas": True, "timestep_spacing": "leading"},
         {"rescale_betas_zero_snr": True, "timestep_spacing": "leading"},
+        {"interpolation_type": "log_linear"},
+        {"interpolation_type": "log_linear", "use_karras_sigmas": True, "timestep_spacing": "leading"},
+        {"timestep_type": "continuous", "prediction_type": "v_prediction", "use_karras_sigmas": True},
+        {"timestep_type": "continuous"},
     ],
     Sampler.EULER_ANCESTRAL: [
         {"steps_offset": 0, "timestep_spacing": "leading"},
         {"rescale_betas_zero_snr": True, "timestep_spacing": "leading"},
     ],
     Sampler.DPMPP_2M: [
+        *RESPACED[1:],
+        {"use_lu_lambdas": True},
+        {"use_exponential_sigmas": True, "final_sigmas_type": "sigma_min", "lower_order_final": False},
         {"steps_offset": 0, "timestep_spacing": "leading"},
         {"use_karras_sigmas": True},
         {"lower_order_final": False},
@@ -255,17 +153,67 @@ OPTIONS: dict[Sampler, list[dict[str, Any]]] = {
         {"solver_order": 3, "final_sigmas_type": "sigma_min"},
         {"solver_order": 3, "lower_order_final": False},
         {"algorithm_type": "deis", "final_sigmas_type": "sigma_min"},
-        {"algorithm_type": "sde-dpmsolver++"},
-        {"algorithm_type": "sde-dpmsolver++", "solver_type": "heun"},
-        {"algorithm_type": "sde-dpmsolver++", "solver_order": 3, "final_sigmas_type": "sigma_min"},
         {"beta_schedule": "squaredcos_cap_v2", "lambda_min_clipped": -5.1},
-        {"rescale_betas_zero_snr": True, "prediction_type": "v_prediction", "timestep_spacing": "trailing"},
+        ZERO_SNR,
     ],
     Sampler.DPMPP_2M_KARRAS: [
         {"final_sigmas_type": "sigma_min"},
         {"solver_type": "heun"},
-        {"algorithm_type": "sde-dpmsolver++"},
         {"euler_at_final": True},
+        {"use_beta_sigmas": True},
+    ],
+    Sampler.DPMPP_2M_SDE: [
+        *RESPACED[1:],
+        {"solver_type": "heun"},
+        {"solver_order": 1},
+        {"solver_order": 3, "final_sigmas_type": "sigma_min"},
+    ],
+    Sampler.DPMPP_2M_SDE_KARRAS: [{"solver_type": "heun"}, {"euler_at_final": True}],
+    Sampler.DPMPP_SDE: [
+        *RESPACED,
+        {"steps_offset": 0, "timestep_spacing": "leading", "use_karras_sigmas": True},
+    ],
+    Sampler.HEUN: [
+        *RESPACED,
+        {"steps_offset": 0, "timestep_spacing": "leading"},
+        {"beta_schedule": "squaredcos_cap_v2", "use_karras_sigmas": True, "timestep_spacing": "leading"},
+    ],
+    Sampler.UNIPC: [
+        *RESPACED,
+        *({**respaced, "final_sigmas_type": "sigma_min"} for respaced in RESPACED),
+        {"use_karras_sigmas": True, "sigma_min": 0.05, "sigma_max": 12.0, "final_sigmas_type": "sigma_min"},
+        {"solver_order": 1},
+        {"solver_order": 3},
+        {"solver_order": 3, "solver_type": "bh1", "final_sigmas_type": "sigma_min"},
+        {"solver_type": "bh1", "final_sigmas_type": "sigma_min"},
+        {"solver_type": "midpoint"},
+        {"lower_order_final": False, "final_sigmas_type": "sigma_min", "solver_order": 3},
+        {"disable_corrector": [0, 1, 4], "solver_order": 3},
+        {"predict_x0": False, "final_sigmas_type": "sigma_min"},
+        {"predict_x0": False, "final_sigmas_type": "sigma_min", "prediction_type": "v_prediction"},
+        {"predict_x0": False, "final_sigmas_type": "sigma_min", "prediction_type": "sample"},
+        {"predict_x0": False, "final_sigmas_type": "sigma_min", "solver_order": 3, "solver_type": "bh1"},
+        {"steps_offset": 0, "timestep_spacing": "leading"},
+        ZERO_SNR,
+    ],
+    Sampler.LCM: [
+        {"original_inference_steps": 100, "timestep_scaling": 3.0},
+        {"num_train_timesteps": 200, "original_inference_steps": 60},
+        ZERO_SNR,
+    ],
+    Sampler.TCD: [{"original_inference_steps": 100}, {"beta_schedule": "linear"}, ZERO_SNR],
+    Sampler.DDPM: [
+        {"variance_type": "fixed_small_log"},
+        {"variance_type": "fixed_large"},
+        {"variance_type": "fixed_large", "timestep_spacing": "trailing", "steps_offset": 0},
+        ZERO_SNR,
+    ],
+    Sampler.FLOW_EULER: [
+        *RESPACED,
+        {"shift": 1.0},
+        {"shift_terminal": 0.1, "steps": SOME[1:]},
+        {"stochastic_sampling": True},
+        {"num_train_timesteps": 200, "shift": 6.0},
     ],
 }
 
@@ -281,7 +229,9 @@ def option_cases() -> Iterator[Any]:
 def test_each_option_of_a_scheduler_config_is_honoured_as_the_reference_does(
     reference: Reference, figures: Figures, sampler: Sampler, options: dict[str, Any]
 ) -> None:
-    compare(reference, figures, sampler, {**SD, **options}, SOME)
+    all_steps = options.get("steps", SOME)  # one step has no end to stretch a flow to
+    config = config_for(sampler, **{key: value for key, value in options.items() if key != "steps"})
+    compare(reference, figures, sampler, config, all_steps)
 
 
 @pytest.mark.parametrize("sampler", [Sampler.EULER, Sampler.EULER_ANCESTRAL])
@@ -289,68 +239,35 @@ def test_euler_starts_from_pure_noise_where_the_reference_loses_digits(
     reference: Reference, figures: Figures, sampler: Sampler
 ) -> None:
     """σ is 4096 there; the reference subtracts numbers of that size in float32, which ours does not."""
-    options = {
-        "rescale_betas_zero_snr": True,
-        "prediction_type": "v_prediction",
-        "timestep_spacing": "trailing",
-    }
     compared = "zero terminal SNR, v-prediction, trailing"
-    compare(reference, figures, sampler, {**SD, **options}, SOME, compared=compared, tolerance=1e-3)
+    config = config_for(sampler, **ZERO_SNR)
+    compare(reference, figures, sampler, config, SOME, compared=compared, tolerance=1e-3)
 
 
-@pytest.mark.parametrize(
-    "source", ["DDIM", "PNDM", "EulerDiscrete", "EulerAncestralDiscrete", "DPMSolverMultistep"]
-)
-@pytest.mark.parametrize("sampler", Sampler)
+@pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler is not Sampler.FLOW_EULER])
 def test_a_config_written_for_another_scheduler_is_read_as_from_config_reads_it(
-    reference: Reference, figures: Figures, sampler: Sampler, source: str
+    reference: Reference, figures: Figures, sampler: Sampler
 ) -> None:
-    written = getattr(diffusers, f"{source}Scheduler").from_config(SD).config
-    compare(reference, figures, sampler, dict(written), (1, 2, 20))
+    for source in ("DDIM", "PNDM", "EulerDiscrete", "DPMSolverMultistep", "UniPCMultistep", "LCM", "DDPM"):
+        written = getattr(diffusers, f"{source}Scheduler").from_config(SD).config
+        compare(reference, figures, sampler, dict(written), (1, 2, 20))
 
 
-@pytest.mark.parametrize("sampler", Sampler)
-@pytest.mark.parametrize("spacing", SPACINGS)
-def test_a_picture_to_start_from_is_painted_as_the_reference_s_pipelines_paint_it(
-    reference: Reference, figures: Figures, sampler: Sampler, spacing: str
+@pytest.mark.parametrize("eta", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("sampler", [Sampler.DDIM, Sampler.TCD])
+def test_eta_adds_as_much_noise_as_in_the_reference(
+    reference: Reference, figures: Figures, sampler: Sampler, eta: float
 ) -> None:
-    """Strengths and steps that leave one step, two, all but one, all; half of the picture kept or none."""
-    config = {**SD, "timestep_spacing": spacing}
-    scheduler = reference.scheduler(sampler, config)
-    wishes = [
-        (20, 0.05),
-        (20, 0.1),
-        (20, 0.3),
-        (20, 0.75),
-        (20, 0.96),
-        (20, 1.0),
-        (3, 0.4),
-        (3, 0.7),
-        (1, 1.0),
-    ]
-    tables = [plan(sampler, steps, config, strength=strength) for steps, strength in wishes]
-    for mask, compared in ((EVERYTHING, "from a picture"), (HALF, "with half of the picture kept")):
-        pictures = paint_tables(tables, mask=mask)
-        for (steps, strength), ours in zip(wishes, pictures, strict=True):
-            theirs = reference.repaint(scheduler, steps, strength=strength, mask=mask)
-            difference = relative_difference(ours, theirs)
-            figures[sampler, compared] = max(figures.get((sampler, compared), 0.0), difference)
-            assert difference < TOLERANCE, f"{steps} steps, strength {strength}, {compared}"
-
-
-@pytest.mark.parametrize("prediction", PREDICTIONS[Sampler.DDIM])
-@pytest.mark.parametrize("eta", [0.3, 1.0])
-def test_ddim_adds_eta_noise_as_the_reference_does(
-    reference: Reference, figures: Figures, eta: float, prediction: str
-) -> None:
-    config = {**SD, "prediction_type": prediction, "set_alpha_to_one": True}
-    scheduler = reference.scheduler(Sampler.DDIM, config)
-    tables = [DDIM.read(config).table(steps, eta=eta) for steps in SOME]
-    for steps, ours in zip(SOME, paint_tables(tables), strict=True):
-        difference = relative_difference(ours, reference.paint(scheduler, steps, eta=eta))
-        named = Sampler.DDIM, f"eta {eta}, 13 counts of 1–60 steps"
-        figures[named] = max(figures.get(named, 0.0), difference)
-        assert difference < TOLERANCE, f"{steps} steps"
+    for prediction in predictions_of(sampler):
+        config = config_for(sampler, prediction_type=prediction, set_alpha_to_one=True)
+        scheduler = reference.scheduler(sampler, config)
+        read = DDIM.read(config) if sampler is Sampler.DDIM else TCD.read(config)
+        tables = [read.table(steps, eta=eta) for steps in SOME]
+        for steps, ours in zip(SOME, paint_tables(tables), strict=True):
+            difference = relative_difference(ours, reference.paint(scheduler, steps, eta=eta))
+            named = sampler, f"eta {eta:g}"
+            figures[named] = max(figures.get(named, 0.0), difference)
+            assert difference < TOLERANCE, f"{steps} steps, {prediction}"
 
 
 @pytest.mark.parametrize("sampler", Sampler)
@@ -358,12 +275,13 @@ def test_ddim_adds_eta_noise_as_the_reference_does(
 def test_the_network_is_told_the_reference_s_timesteps_and_the_first_noise_has_its_sigma(
     reference: Reference, sampler: Sampler, spacing: str
 ) -> None:
-    config = {**SD, "timestep_spacing": spacing}
+    config = config_for(sampler, timestep_spacing=spacing, original_inference_steps=150)
     scheduler = reference.scheduler(sampler, config)
-    for steps in range(1, 151):
+    for steps in (*range(1, 151, 7), 61, 103, 121, 122):
         scheduler.set_timesteps(steps)
         table = plan(sampler, steps, config)
-        told = scheduler.timesteps.numpy()
         # "trailing" with 61 steps and a few more counts has a timestep of -1 at the end, by rounding.
-        np.testing.assert_allclose(table.rows[:, 0], told[told >= 0], rtol=1e-6, atol=1e-4)
-        assert table.init_noise_sigma == pytest.approx(float(scheduler.init_noise_sigma), rel=1e-5)
+        told = scheduler.timesteps.numpy()[: table.evaluations]
+        np.testing.assert_allclose(table.rows[:, 0], told, rtol=1e-6, atol=1e-4)
+        sigma = float(getattr(scheduler, "init_noise_sigma", 1.0))
+        assert table.init_noise_sigma == pytest.approx(sigma, rel=1e-5)

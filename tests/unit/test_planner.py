@@ -14,30 +14,44 @@ from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
 from sdjax_engine.samplers import plan
 
 SD: dict[str, Any] = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012}
-PREDICTS_THE_PICTURE = {**SD, "prediction_type": "sample"}  # neither PNDM nor Euler ancestral can use that
-SUITED = (Sampler.DDIM, Sampler.EULER, Sampler.DPMPP_2M, Sampler.DPMPP_2M_KARRAS)
+FLOW: dict[str, Any] = {"_class_name": "FlowMatchEulerDiscreteScheduler"}
+PREDICTS_THE_PICTURE = {**SD, "prediction_type": "sample"}
+UNSUITED = (Sampler.PNDM, Sampler.EULER_ANCESTRAL, Sampler.DPMPP_SDE, Sampler.FLOW_EULER)
+SUITED = tuple(sampler for sampler in Sampler if sampler not in UNSUITED)
 
 
 def test_a_request_gets_its_table() -> None:
     planner = Planner(TINY, SD)
-    assert planner.samplers == tuple(Sampler)
+    assert planner.samplers == tuple(sampler for sampler in Sampler if sampler is not Sampler.FLOW_EULER)
     table = planner.table(PLAIN)
     np.testing.assert_array_equal(table.rows, plan(PLAIN.sampler, PLAIN.num_inference_steps, SD).rows)
 
 
-@pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler not in SUITED])
+@pytest.mark.parametrize("sampler", UNSUITED)
 def test_a_sampler_that_does_not_suit_is_refused_with_those_that_do(sampler: Sampler) -> None:
     with pytest.raises(InvalidRequest) as caught:
         Planner(TINY, PREDICTS_THE_PICTURE).table(like(sampler=sampler))
     assert caught.value.problem == "unsuited_sampler"
-    assert str(caught.value) == (
-        f"The sampler “{sampler}” does not suit tiny: choose one of ddim, euler, dpmpp_2m, dpmpp_2m_karras."
-    )
+    choices = ", ".join(SUITED)
+    assert str(caught.value) == f"The sampler “{sampler}” does not suit tiny: choose one of {choices}."
 
 
 @pytest.mark.parametrize("sampler", SUITED)
 def test_every_sampler_that_is_named_can_be_used(sampler: Sampler) -> None:
     assert Planner(TINY, PREDICTS_THE_PICTURE).table(like(sampler=sampler)).evaluations
+
+
+def test_only_a_sampler_for_flows_suits_a_network_that_predicts_one() -> None:
+    offer = dataclasses.replace(TINY, sampler=Sampler.FLOW_EULER)
+    assert Planner(offer, FLOW).samplers == (Sampler.FLOW_EULER,)
+    with pytest.raises(UnreadableCheckpoint, match=r"sampler ddim \(flow_euler would suit\)"):
+        Planner(TINY, FLOW)
+
+
+def test_a_distilled_sampler_takes_no_more_steps_than_the_distillation_had() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        Planner(TINY, SD).table(like(sampler=Sampler.LCM, num_inference_steps=51))
+    assert (caught.value.problem, caught.value.details) == ("steps", {"value": 51, "limit": 50})
 
 
 def test_an_offer_whose_own_sampler_does_not_suit_is_refused_by_the_key_and_with_those_that_do() -> None:

@@ -14,7 +14,19 @@ from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
 from sdjax_engine.samplers import SAMPLERS, default_sampler, pipeline_config, plan
 from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep
-from sdjax_engine.samplers.tables import CLEAN, HISTORY, ROW, Column, Evaluation, Level, Mix, Table, Term
+from sdjax_engine.samplers.tables import (
+    CLEAN,
+    HISTORY,
+    MAX_ROWS,
+    ROW,
+    Column,
+    Evaluation,
+    Level,
+    Mix,
+    Table,
+    Term,
+)
+from sdjax_engine.samplers.tcd import TCD
 
 SD: dict[str, Any] = {
     "_class_name": "PNDMScheduler",
@@ -24,11 +36,27 @@ SD: dict[str, Any] = {
     "steps_offset": 1,
     "set_alpha_to_one": True,
 }
+FLOW: dict[str, Any] = {"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0}
+ON_NOISE = [sampler for sampler in Sampler if not SAMPLERS[sampler].predicts_flow]
+TWICE = {Sampler.HEUN, Sampler.DPMPP_SDE}
+"""Samplers that ask twice a step, but for the last."""
 SHAPE = (3, 4, 2)
+
+
+def config_for(sampler: Sampler) -> dict[str, Any]:
+    """The scheduler config of a checkpoint that the sampler suits."""
+    return FLOW if SAMPLERS[sampler].predicts_flow else SD
 
 
 def noise(seed: int, *shape: int) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).standard_normal(shape, np.float32))
+
+
+def again(sampler: Sampler, steps: int) -> int:
+    """How many evaluations more than steps there are."""
+    if sampler is Sampler.PNDM:
+        return 1 if steps > 1 else 0
+    return steps - 1 if sampler in TWICE else 0
 
 
 def run(table: Table, *, network: Any, z0: jax.Array) -> jax.Array:
@@ -42,7 +70,7 @@ def run(table: Table, *, network: Any, z0: jax.Array) -> jax.Array:
     return x[0]
 
 
-@pytest.mark.parametrize("sampler", Sampler)
+@pytest.mark.parametrize("sampler", [sampler for sampler in ON_NOISE if sampler is not Sampler.TCD])
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 20])
 def test_a_network_that_knows_the_picture_is_led_to_it(sampler: Sampler, steps: int) -> None:
     """With m the noise that is left over one known picture, every method ends on that picture."""
@@ -57,20 +85,41 @@ def test_a_network_that_knows_the_picture_is_led_to_it(sampler: Sampler, steps: 
     np.testing.assert_allclose(end, picture, atol=1e-4)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5, 20])
+def test_a_flow_that_knows_the_picture_is_led_to_it(steps: int) -> None:
+    picture = noise(1, *SHAPE)
+
+    def network(x: jax.Array, t: jax.Array) -> jax.Array:
+        return (x - picture) / (float(t[0]) / 1000)
+
+    end = run(plan(Sampler.FLOW_EULER, steps, FLOW), network=network, z0=noise(2, *SHAPE))
+    np.testing.assert_allclose(end, picture, atol=1e-4)
+
+
 @pytest.mark.parametrize("sampler", Sampler)
 @pytest.mark.parametrize("steps", [1, 2, 3, 20, 150])
 def test_a_table_has_one_row_for_each_evaluation(sampler: Sampler, steps: int) -> None:
-    table = plan(sampler, steps, SD)
-    twice = 1 if sampler is Sampler.PNDM and steps > 1 else 0
-    assert table.evaluations == steps + twice
+    table = plan(sampler, steps, {**config_for(sampler), "original_inference_steps": 150})
+    assert table.evaluations == steps + again(sampler, steps)
+    assert table.evaluations <= MAX_ROWS
     assert table.rows.shape == (table.evaluations, ROW)
     assert table.rows.dtype == np.float32
 
 
 def test_only_stochastic_methods_read_fresh_noise() -> None:
-    noisy = {sampler for sampler in Sampler if plan(sampler, 20, SD).rows[:, Column.X + Term.Z].any()}
-    assert noisy == {Sampler.EULER_ANCESTRAL}
+    tables = {sampler: plan(sampler, 20, config_for(sampler)) for sampler in Sampler}
+    noisy = {sampler for sampler, table in tables.items() if table.rows[:, Column.X + Term.Z].any()}
+    assert noisy == {
+        Sampler.EULER_ANCESTRAL,
+        Sampler.DPMPP_2M_SDE,
+        Sampler.DPMPP_2M_SDE_KARRAS,
+        Sampler.DPMPP_SDE,
+        Sampler.LCM,
+        Sampler.TCD,
+        Sampler.DDPM,
+    }
     assert DDIM.read(SD).table(20, eta=1.0).rows[:, Column.X + Term.Z].any()
+    assert not TCD.read(SD).table(20, eta=0.0).rows[:, Column.X + Term.Z].any()
 
 
 def test_every_column_is_where_its_name_says() -> None:
@@ -102,7 +151,7 @@ def test_one_step_computes_what_the_table_s_definition_says() -> None:
 
 @pytest.mark.parametrize("sampler", Sampler)
 def test_a_seat_s_result_has_the_same_bits_in_any_seat_and_any_company(sampler: Sampler) -> None:
-    tables = [plan(name, 4, SD).padded(6) for name in (sampler, *Sampler)]
+    tables = [plan(name, 4, config_for(name)).padded(7) for name in (sampler, *Sampler)]
     rows = jnp.asarray(np.stack(tables)[:, 1])
     seats = len(tables)
     x, m, z, r = (jnp.broadcast_to(noise(seed, 1, *SHAPE), (seats, *SHAPE)) for seed in range(4))
@@ -117,7 +166,7 @@ def test_a_seat_s_result_has_the_same_bits_in_any_seat_and_any_company(sampler: 
 def test_nothing_of_an_earlier_image_reaches_the_next_in_its_seat() -> None:
     """What a method has not written yet it does not read, were it a NaN."""
     for sampler in Sampler:
-        table = plan(sampler, 7, SD)
+        table = plan(sampler, 7, config_for(sampler))
         x = noise(1, 1, *SHAPE)
         r, history = jnp.full_like(x, np.nan), jnp.full_like(empty_history(x), np.nan)
         for numbers in table.rows:
@@ -170,18 +219,22 @@ def test_a_count_of_steps_that_the_schedule_does_not_have_is_the_person_s_mistak
         (Sampler.PNDM, "skip_prk_steps", False),
         (Sampler.PNDM, "prediction_type", "sample"),
         (Sampler.EULER_ANCESTRAL, "prediction_type", "sample"),
-        (Sampler.EULER, "timestep_type", "continuous"),
-        (Sampler.EULER, "interpolation_type", "log_linear"),
-        (Sampler.EULER, "use_exponential_sigmas", True),
-        (Sampler.EULER, "use_beta_sigmas", True),
         (Sampler.EULER, "final_sigmas_type", "one"),
         (Sampler.DPMPP_2M, "prediction_type", "flow_prediction"),
-        (Sampler.DPMPP_2M, "algorithm_type", "dpmsolver"),
         (Sampler.DPMPP_2M, "solver_order", 4),
-        (Sampler.DPMPP_2M, "use_lu_lambdas", True),
         (Sampler.DPMPP_2M, "use_flow_sigmas", True),
         (Sampler.DPMPP_2M, "variance_type", "learned"),
         (Sampler.DPMPP_2M_KARRAS, "thresholding", True),
+        (Sampler.DPMPP_SDE, "prediction_type", "sample"),
+        (Sampler.HEUN, "clip_sample", True),
+        (Sampler.UNIPC, "solver_order", 4),
+        (Sampler.UNIPC, "solver_p", {"_class_name": "DDIMScheduler"}),
+        (Sampler.UNIPC, "use_flow_sigmas", True),
+        (Sampler.LCM, "thresholding", True),
+        (Sampler.LCM, "original_inference_steps", 1001),
+        (Sampler.TCD, "clip_sample", True),
+        (Sampler.DDPM, "variance_type", "learned_range"),
+        (Sampler.DDPM, "variance_type", "fixed_large_log"),
         (Sampler.DDIM, "beta_schedule", "quadratic"),
         (Sampler.DDIM, "beta_end", 1.5),
         (Sampler.DDIM, "timestep_spacing", "logarithmic"),
@@ -194,6 +247,37 @@ def test_a_value_that_cannot_be_honoured_is_refused_by_the_name_of_its_key(
 ) -> None:
     with pytest.raises(UnreadableCheckpoint, match=key):
         plan(sampler, 20, {**SD, key: value})
+
+
+@pytest.mark.parametrize("key", ["use_dynamic_shifting", "invert_sigmas"])
+def test_a_flow_s_value_that_cannot_be_honoured_is_refused_by_the_name_of_its_key(key: str) -> None:
+    with pytest.raises(UnreadableCheckpoint, match=key):
+        plan(Sampler.FLOW_EULER, 20, {**FLOW, key: True})
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+@pytest.mark.parametrize("config", [SD, FLOW, {**SD, "prediction_type": "flow_prediction"}])
+def test_only_a_sampler_for_flows_suits_a_network_that_predicts_one(
+    sampler: Sampler, config: dict[str, Any]
+) -> None:
+    if (sampler is Sampler.FLOW_EULER) is (config is not SD):
+        assert plan(sampler, 4, config).evaluations >= 4
+    else:
+        with pytest.raises(UnreadableCheckpoint, match=r"_class_name or prediction_type .* flow"):
+            plan(sampler, 4, config)
+
+
+@pytest.mark.parametrize("sampler", [Sampler.EULER, Sampler.HEUN, Sampler.UNIPC, Sampler.DPMPP_SDE])
+def test_sigmas_that_are_to_be_spaced_in_two_ways_are_refused(sampler: Sampler) -> None:
+    with pytest.raises(UnreadableCheckpoint, match="only one of use_karras_sigmas, use_beta_sigmas"):
+        plan(sampler, 20, {**SD, "use_karras_sigmas": True, "use_beta_sigmas": True})
+
+
+@pytest.mark.parametrize("sampler", [Sampler.LCM, Sampler.TCD])
+def test_more_steps_than_the_distillation_had_are_the_person_s_mistake(sampler: Sampler) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        plan(sampler, 51, SD)
+    assert caught.value.details == {"value": 51, "limit": 50}
 
 
 def test_all_bad_values_are_told_at_once() -> None:
@@ -234,6 +318,14 @@ def test_the_sampler_s_name_decides_whether_sigmas_are_karras() -> None:
         assert not np.array_equal(plain.rows, karras.rows)
 
 
+def test_the_sampler_s_name_decides_whether_the_solver_adds_noise() -> None:
+    for says in ("dpmsolver++", "sde-dpmsolver++", "dpmsolver"):
+        config = {**SD, "algorithm_type": says}
+        plain, noisy = plan(Sampler.DPMPP_2M, 20, config), plan(Sampler.DPMPP_2M_SDE, 20, config)
+        assert plain is plan(Sampler.DPMPP_2M, 20, SD)
+        assert noisy is plan(Sampler.DPMPP_2M_SDE, 20, SD)
+
+
 def test_keys_that_nobody_chose_take_the_defaults_of_the_sampler_s_own_class() -> None:
     written = {**SD, "timestep_spacing": "leading", "_use_default_values": ["timestep_spacing"]}
     assert plan(Sampler.EULER, 5, written).rows[0, Column.TIMESTEP] == 999
@@ -242,20 +334,26 @@ def test_keys_that_nobody_chose_take_the_defaults_of_the_sampler_s_own_class() -
 
 def test_null_means_missing() -> None:
     config = {**SD, "trained_betas": None, "variance_type": None, "use_karras_sigmas": None}
-    for sampler in Sampler:
+    for sampler in ON_NOISE:
         assert plan(sampler, 3, config) is plan(sampler, 3, SD)
 
 
 @pytest.mark.parametrize("sampler", Sampler)
 def test_a_checkpoint_s_own_sampler_is_found_by_its_class_name(sampler: Sampler) -> None:
-    config = {"_class_name": SAMPLERS[sampler].reference}
-    if sampler is Sampler.DPMPP_2M_KARRAS:
-        config["use_karras_sigmas"] = True
+    ours = SAMPLERS[sampler]
+    decided = {key: ours.model_fields[key].default for key in ours.named}
+    config = {"_class_name": ours.reference, **decided}
     assert default_sampler(config) is sampler
     assert default_sampler({**config, "_class_name": f"Flax{config['_class_name']}"}) is sampler
 
 
-@pytest.mark.parametrize("config", [{}, {"_class_name": "HeunDiscreteScheduler"}])
+@pytest.mark.parametrize("algorithm_type", ["dpmsolver", "sde-dpmsolver"])
+def test_a_checkpoint_s_own_solver_that_there_is_no_sampler_for_is_refused(algorithm_type: str) -> None:
+    with pytest.raises(UnreadableCheckpoint, match="algorithm_type"):
+        default_sampler({"_class_name": "DPMSolverMultistepScheduler", "algorithm_type": algorithm_type})
+
+
+@pytest.mark.parametrize("config", [{}, {"_class_name": "KDPM2DiscreteScheduler"}])
 def test_an_unknown_class_name_is_refused_with_those_there_are(config: dict[str, Any]) -> None:
     with pytest.raises(UnreadableCheckpoint, match=r"_class_name.*PNDMScheduler"):
         default_sampler(config)
@@ -278,13 +376,13 @@ def test_a_pipeline_that_corrects_nothing_uses_the_config_as_it_is_written() -> 
 
 @pytest.mark.parametrize("sampler", Sampler)
 def test_a_picture_to_start_from_leaves_so_much_of_the_steps_but_at_least_one(sampler: Sampler) -> None:
-    whole = plan(sampler, 20, SD)
-    doubled = whole.evaluations - 20  # PNDM's first step
-    assert whole.init_latent_scale == 0
+    config = config_for(sampler)
+    assert plan(sampler, 20, config).init_latent_scale == 0
     for strength, left in ((1.0, 20), (0.5, 10), (0.05, 1), (0.0, 1)):
-        table = plan(sampler, 20, SD, strength=strength)
+        table = plan(sampler, 20, config, strength=strength)
+        doubled = 1 if sampler is Sampler.PNDM else again(sampler, left)  # even where one step is left
         assert table.evaluations == left + doubled
-        assert table.init_latent_scale > 0
+        assert table.init_latent_scale > 0 or strength == 1
         np.testing.assert_array_equal(
             table.rows[-1, Column.KEEP_LATENTS :], [1, 0], "the picture itself at the end"
         )

@@ -1,0 +1,71 @@
+"""Latent consistency sampling: Luo et al. 2023 (arXiv 2310.04378)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from sdjax_engine.request import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.samplers.config import Beta, Off, SchedulerConfig
+from sdjax_engine.samplers.schedules import alphas_cumprod, x_0_weights
+from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
+
+SIGMA_DATA = 0.5
+
+
+class DistilledConfig(SchedulerConfig):
+    """The keys of samplers for networks distilled on `original_inference_steps` of the schedule."""
+
+    beta_start: Beta = 0.00085
+    beta_end: Beta = 0.012
+    beta_schedule: Literal["linear", "scaled_linear", "squaredcos_cap_v2"] = "scaled_linear"
+    prediction_type: Literal["epsilon", "v_prediction", "sample"] = "epsilon"
+    original_inference_steps: int = Field(50, ge=1)
+    rescale_betas_zero_snr: bool = False
+    clip_sample: Off = False
+    thresholding: Off = False
+
+    def distilled_timesteps(self, num_inference_steps: int) -> list[int]:
+        """Return timesteps of the distillation from noise to picture; `InvalidRequest` for too many."""
+        original = self.original_inference_steps
+        if original > self.num_train_timesteps:
+            raise UnreadableCheckpoint(
+                f"scheduler_config.json: original_inference_steps = {original} is more than "
+                f"num_train_timesteps = {self.num_train_timesteps}"
+            )
+        if num_inference_steps > original:
+            raise InvalidRequest("steps", value=num_inference_steps, limit=original)
+        skip = self.num_train_timesteps // original
+        falling = np.arange(original, 0, -1) * skip - 1
+        indices = np.linspace(0, original, num_inference_steps, endpoint=False).astype(int)
+        return [int(t) for t in falling[indices]]
+
+
+class LCM(DistilledConfig):
+    """`LCMScheduler`: each step goes to the picture and, but for the last, noise is added anew.
+
+    Its timesteps are those of the distillation, whatever `timestep_spacing` says.
+    """
+
+    reference: ClassVar[str] = "LCMScheduler"
+
+    timestep_scaling: float = Field(10.0, gt=0)
+
+    def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
+        """Return the table."""
+        alpha_bar = alphas_cumprod(self, zero_terminal_snr=self.rescale_betas_zero_snr)
+        timesteps = self.distilled_timesteps(num_inference_steps)[begin:]
+        goals = [*(alpha_bar[t] for t in timesteps[1:]), 1.0]
+        pairs = zip(timesteps, goals, strict=True)
+        return Table.of([self._evaluation(t, a=alpha_bar[t], a_next=a_next) for t, a_next in pairs])
+
+    def _evaluation(self, t: int, *, a: float, a_next: float) -> Evaluation:
+        alpha, sigma = a**0.5, (1 - a) ** 0.5
+        scaled = t * self.timestep_scaling
+        c_skip = SIGMA_DATA**2 / (scaled**2 + SIGMA_DATA**2)
+        c_out = scaled / (scaled**2 + SIGMA_DATA**2) ** 0.5
+        p, q = x_0_weights(self.prediction_type, alpha=alpha, sigma=sigma)
+        x = Mix(x=a_next**0.5 * c_skip, h=[a_next**0.5 * c_out], z=(1 - a_next) ** 0.5)
+        return Evaluation(level=Level(alpha, sigma), t=t, p=p, q=q, x=x)

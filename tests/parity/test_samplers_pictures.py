@@ -1,0 +1,71 @@
+"""Samplers that start from a picture, or keep a part of it, as the reference's pipelines use schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from sampler_reference import (
+    EVERYTHING,
+    Figures,
+    Reference,
+    config_for,
+    paint_tables,
+    print_figures,
+    relative_difference,
+)
+
+from sdjax_engine.request import Sampler
+from sdjax_engine.samplers import plan
+
+pytestmark = [
+    pytest.mark.parity,
+    # The reference hands torch tensors to NumPy 2, which tells torch so.
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
+]
+
+HALF = np.tile(np.array([0, 1, 0, 1], np.float32).reshape(4, 1), (4, 1, 4))
+TOLERANCE = 1e-4
+WISHES = [
+    (20, 0.05),  # one step left
+    (20, 0.1),
+    (20, 0.3),
+    (20, 0.75),
+    (20, 0.96),  # all but one
+    (20, 1.0),
+    (3, 0.4),
+    (3, 0.7),
+    (1, 1.0),
+]
+"""Steps and strengths."""
+
+
+@pytest.fixture
+def reference(monkeypatch: pytest.MonkeyPatch) -> Reference:
+    return Reference(monkeypatch)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures() -> Iterator[Figures]:
+    """Collect the worst difference of each sampler and print them at the end."""
+    worst: Figures = {}
+    yield worst
+    print_figures(worst)
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+@pytest.mark.parametrize("spacing", ["leading", "linspace", "trailing"])
+@pytest.mark.parametrize("mask", [EVERYTHING, HALF], ids=["all-anew", "half-kept"])
+def test_a_picture_to_start_from_is_painted_as_the_reference_s_pipelines_paint_it(
+    reference: Reference, figures: Figures, sampler: Sampler, spacing: str, mask: np.ndarray
+) -> None:
+    config = config_for(sampler, timestep_spacing=spacing)
+    scheduler = reference.scheduler(sampler, config)
+    tables = [plan(sampler, steps, config, strength=strength) for steps, strength in WISHES]
+    named = sampler, "from a picture" if mask is EVERYTHING else "from a picture, half of it kept"
+    for (steps, strength), ours in zip(WISHES, paint_tables(tables, mask=mask), strict=True):
+        theirs = reference.repaint(scheduler, steps, strength=strength, mask=mask)
+        difference = relative_difference(ours, theirs)
+        figures[named] = max(figures.get(named, 0.0), difference)
+        assert difference < TOLERANCE, f"{steps} steps, strength {strength}"

@@ -1,0 +1,55 @@
+"""The names that people type for samplers."""
+
+from __future__ import annotations
+
+import pytest
+
+from sdjax_engine.images import SAMPLER_LABELS
+from sdjax_engine.request import SAMPLER_ALIASES, InvalidRequest, Sampler, parse_sampler
+
+MOST_CHOICES = 25
+"""Of an option of a Discord command."""
+
+
+@pytest.mark.parametrize(
+    ("typed", "sampler"),
+    [
+        ("ddim", Sampler.DDIM),
+        ("Euler a", Sampler.EULER_ANCESTRAL),
+        ("euler_a", Sampler.EULER_ANCESTRAL),
+        ("  Euler  Ancestral ", Sampler.EULER_ANCESTRAL),
+        ("PLMS", Sampler.PNDM),
+        ("DPM++ 2M", Sampler.DPMPP_2M),
+        ("dpm++-2m-karras", Sampler.DPMPP_2M_KARRAS),
+        ("DPM++ 2M SDE", Sampler.DPMPP_2M_SDE),
+        ("DPM++ 2M SDE Karras", Sampler.DPMPP_2M_SDE_KARRAS),
+        ("dpm++ sde", Sampler.DPMPP_SDE),
+        ("UniPC", Sampler.UNIPC),
+        ("Uni-PC", Sampler.UNIPC),
+        ("Heun", Sampler.HEUN),
+        ("LCM", Sampler.LCM),
+        ("Flow Euler", Sampler.FLOW_EULER),
+    ],
+)
+def test_a_name_is_understood_however_it_is_written(typed: str, sampler: Sampler) -> None:
+    assert parse_sampler(typed) is sampler
+
+
+@pytest.mark.parametrize("sampler", Sampler)
+def test_a_sampler_is_understood_by_its_own_name_and_by_its_label(sampler: Sampler) -> None:
+    assert parse_sampler(sampler) is sampler
+    assert parse_sampler(SAMPLER_LABELS[sampler]) is sampler
+
+
+def test_no_other_name_hides_a_sampler_s_own() -> None:
+    assert not SAMPLER_ALIASES.keys() & {sampler.value for sampler in Sampler}
+
+
+def test_all_samplers_fit_in_the_choices_of_a_command() -> None:
+    assert len(Sampler) <= MOST_CHOICES
+
+
+@pytest.mark.parametrize("typed", ["", "euler b", "karras", "DPM++ 9M"])
+def test_an_unknown_name_is_answered_with_those_there_are(typed: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"choose one of ddim, .*unipc"):
+        parse_sampler(typed)
