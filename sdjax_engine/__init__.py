@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
     from sdjax_engine.engine import Engine
+    from sdjax_engine.pipelines.image_to_image import FlaxStableDiffusionImg2ImgPipeline
+    from sdjax_engine.pipelines.inpainting import FlaxStableDiffusionInpaintPipeline
+    from sdjax_engine.pipelines.pictures import make_image_grid
+    from sdjax_engine.pipelines.schedulers import (
+        FlaxDDIMScheduler,
+        FlaxDPMSolverMultistepScheduler,
+        FlaxEulerDiscreteScheduler,
+        FlaxPNDMScheduler,
+    )
+    from sdjax_engine.pipelines.text_to_image import FlaxStableDiffusionPipeline
+    from sdjax_engine.pipelines.xl import FlaxStableDiffusionXLPipeline
     from sdjax_engine.request import (
         DevicesFailed,
         EngineClosed,
@@ -30,6 +41,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "sdjax_engine.config": ("Dtype", "EngineConfig", "ModelSpec"),
     "sdjax_engine.engine": ("Engine",),
+    "sdjax_engine.pipelines.image_to_image": ("FlaxStableDiffusionImg2ImgPipeline",),
+    "sdjax_engine.pipelines.inpainting": ("FlaxStableDiffusionInpaintPipeline",),
+    "sdjax_engine.pipelines.pictures": ("make_image_grid",),
+    "sdjax_engine.pipelines.schedulers": (
+        "FlaxDDIMScheduler",
+        "FlaxDPMSolverMultistepScheduler",
+        "FlaxEulerDiscreteScheduler",
+        "FlaxPNDMScheduler",
+    ),
+    "sdjax_engine.pipelines.text_to_image": ("FlaxStableDiffusionPipeline",),
+    "sdjax_engine.pipelines.xl": ("FlaxStableDiffusionXLPipeline",),
     "sdjax_engine.request": (
         "DevicesFailed",
         "EngineClosed",
@@ -53,6 +75,14 @@ __all__ = [
     "EngineClosed",
     "EngineConfig",
     "EngineError",
+    "FlaxDDIMScheduler",
+    "FlaxDPMSolverMultistepScheduler",
+    "FlaxEulerDiscreteScheduler",
+    "FlaxPNDMScheduler",
+    "FlaxStableDiffusionImg2ImgPipeline",
+    "FlaxStableDiffusionInpaintPipeline",
+    "FlaxStableDiffusionPipeline",
+    "FlaxStableDiffusionXLPipeline",
     "Image",
     "InvalidRequest",
     "Lane",
@@ -63,6 +93,7 @@ __all__ = [
     "Request",
     "Sampler",
     "UnreadableCheckpoint",
+    "make_image_grid",
 ]
 
 

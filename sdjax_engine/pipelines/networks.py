@@ -1,0 +1,71 @@
+"""Networks without their parameters, and parameters as plain nested dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+from flax import nnx
+
+from sdjax_engine.models.attention import GEGLU, Transformer2DModel
+from sdjax_engine.weights import Component
+
+Params = dict[str, Any]
+"""A tree of arrays: dictionaries whose keys are the parts of the reference's names."""
+
+REMOVED_NORM_EPS = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network:
+    """A network that is given its parameters at each use; `config` is its settled configuration."""
+
+    graphdef: nnx.GraphDef[Any] = field(repr=False)
+    config: Mapping[str, Any]
+
+    def bind(self, params: Params) -> Any:
+        """Return the module with these parameters, to be called within one traced function."""
+        return nnx.merge(self.graphdef, nnx.restore_int_paths(params))
+
+
+def take_apart(component: Component) -> tuple[Network, Params]:
+    """Return a component's network and its parameters."""
+    params = with_text_keys(nnx.to_pure_dict(component.state))
+    return Network(graphdef=component.graphdef, config=component.config), params
+
+
+def with_text_keys(tree: Any) -> Any:
+    """Return the tree with the numbers of blocks and layers as text, which every tool for trees takes."""
+    if not isinstance(tree, dict):
+        return tree
+    return {str(key): with_text_keys(value) for key, value in tree.items()}
+
+
+class TanhGEGLU(nnx.Module):  # type: ignore[misc]
+    """A gated map whose GELU is the approximation by tanh."""
+
+    def __init__(self, exact: GEGLU) -> None:
+        self.proj = exact.proj
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """`x` is `(n, tokens, width)`."""
+        kept, gate = jax.numpy.split(self.proj(x), 2, axis=-1)
+        return kept * jax.nn.gelu(gate, approximate=True)
+
+
+def as_removed(unet: Component) -> Component:
+    """Return the UNet with the two ways in which the removed one differs from the reference's.
+
+    Its transformers approximated GELU by tanh, and their first norm had an epsilon of 1e-5 where torch's has
+    1e-6. Names and shapes of the parameters stay.
+    """
+    module = nnx.merge(unet.graphdef, unet.state)
+    for _, part in nnx.iter_modules(module):
+        if isinstance(part, Transformer2DModel):
+            part.norm.eps = REMOVED_NORM_EPS
+            for block in part.transformer_blocks:
+                block.ff.net[0] = TanhGEGLU(block.ff.net[0])
+    graphdef, state = nnx.split(module)
+    return Component(graphdef=graphdef, state=state, config=unet.config)
