@@ -8,10 +8,12 @@ scale from 0 to 1, before it is rounded to whole numbers. Run with `-s` to see t
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import diffusers
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +22,9 @@ import pytest
 import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers import StableDiffusionPipeline
+from engines import SUITED
 from flax import nnx
+from sampler_reference import BrownianMotion
 
 from sdjax_engine import devices, noise, painting
 from sdjax_engine.lanes import DeviceLane
@@ -37,7 +41,16 @@ pytestmark = [
 ]
 
 STEPS = 20
+LATENTS = (8, 6, 4)
 TOLERANCE = 2e-3
+PAINTED = [
+    *((sampler, True) for sampler in SUITED),
+    *(
+        (sampler, False)
+        for sampler in (Sampler.DDIM, Sampler.PNDM, Sampler.EULER_ANCESTRAL, Sampler.DPMPP_2M)
+    ),
+]
+"""Samplers, and whether guidance is on: whether it is not depends on no sampler."""
 Pictures = dict[tuple[Sampler, bool], npt.NDArray[np.float32]]
 
 
@@ -72,7 +85,7 @@ def ours(checkpoint: Path) -> Pictures:
     model = LoadedModel(offer, loaded, compiler)
     pictures: Pictures = {}
     for guided in (True, False):
-        requests = [request_for(sampler, guided=guided) for sampler in Sampler]
+        requests = [request_for(sampler, guided=each) for sampler, each in PAINTED if each is guided]
         for request, picture in zip(requests, paint(model, compiler, requests), strict=True):
             pictures[request.sampler, guided] = picture
     return pictures
@@ -100,21 +113,24 @@ def pipeline(checkpoint: Path) -> Iterator[StableDiffusionPipeline]:
     torch.set_num_threads(threads)
 
 
-@pytest.fixture
-def our_noise(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Lets the reference's ancestral steps draw our noise, of the seed in the list."""
-    seed: list[int] = []
-    drawn: list[int] = []
+@pytest.fixture(scope="module")
+def config(pipeline: StableDiffusionPipeline) -> dict[str, Any]:
+    """The scheduler config that the pipeline has made of the checkpoint's."""
+    return dict(pipeline.scheduler.config)
 
-    def draw(shape: tuple[int, ...], **_ignored: Any) -> torch.Tensor:
-        _, channels, height, width = shape
-        z = noise.fresh_noise(jnp.uint32(seed[0]), jnp.int32(len(drawn)), (height, width, channels))
-        drawn.append(len(drawn))
-        return as_latents(z)
 
-    reference = importlib.import_module("diffusers.schedulers.scheduling_euler_ancestral_discrete")
-    monkeypatch.setattr(reference, "randn_tensor", draw)
-    return seed
+def feed_noise(monkeypatch: pytest.MonkeyPatch, scheduler: Any, request: Request) -> None:
+    """Let the reference's scheduler draw our noise, one for each evaluation."""
+    drawn = (
+        np.array(as_latents(noise.fresh_noise(jnp.uint32(request.seed), jnp.int32(index), LATENTS)))
+        for index in itertools.count()
+    )
+    module = importlib.import_module(type(scheduler).__module__)
+    monkeypatch.setattr(
+        module, "randn_tensor", lambda _shape, **_ignored: torch.from_numpy(next(drawn)), raising=False
+    )
+    motion = BrownianMotion(each[0] for each in drawn)
+    monkeypatch.setattr(module, "BrownianTreeNoiseSampler", lambda *_ignored: motion, raising=False)
 
 
 def as_latents(noise: jax.Array) -> torch.Tensor:
@@ -122,19 +138,19 @@ def as_latents(noise: jax.Array) -> torch.Tensor:
     return torch.from_numpy(np.array(noise).transpose(2, 0, 1)[None])
 
 
-@pytest.mark.parametrize("guided", [True, False])
-@pytest.mark.parametrize("sampler", Sampler)
+@pytest.mark.parametrize(("sampler", "guided"), PAINTED)
 def test_the_picture_is_the_references(
+    *,
     sampler: Sampler,
     guided: bool,
     ours: Pictures,
     pipeline: StableDiffusionPipeline,
-    our_noise: list[int],
+    config: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     request = request_for(sampler, guided=guided)
-    our_noise.append(request.seed)
-    shape = (request.height // 8, request.width // 8, 4)
-    pipeline.scheduler = reference_scheduler(sampler, pipeline.scheduler.config)
+    pipeline.scheduler = reference_scheduler(sampler, config)
+    feed_noise(monkeypatch, pipeline.scheduler, request)
     theirs = pipeline(
         prompt=request.prompt,
         negative_prompt=request.negative_prompt,
@@ -142,7 +158,8 @@ def test_the_picture_is_the_references(
         guidance_scale=request.guidance_scale,
         height=request.height,
         width=request.width,
-        latents=as_latents(noise.initial_noise(jnp.uint32(request.seed), shape)),
+        latents=as_latents(noise.initial_noise(jnp.uint32(request.seed), LATENTS)),
+        eta=0.3 if sampler is Sampler.TCD else 0.0,
         output_type="np",
     ).images[0]
     difference = float(np.abs(ours[sampler, guided] - theirs).max())
@@ -150,11 +167,12 @@ def test_the_picture_is_the_references(
     assert difference <= TOLERANCE
 
 
-def reference_scheduler(sampler: Sampler, config: Any) -> Any:
-    # Built with a DDIMScheduler, the pipeline itself switches `clip_sample` off.
-    settings = {Sampler.DPMPP_2M_KARRAS: {"use_karras_sigmas": True}, Sampler.DDIM: {"clip_sample": False}}
-    kind = getattr(importlib.import_module("diffusers"), SAMPLERS[sampler].reference)
-    return kind.from_config(config, **settings.get(sampler, {}))
+def reference_scheduler(sampler: Sampler, config: dict[str, Any]) -> Any:
+    ours = SAMPLERS[sampler]
+    settings = {key: ours.model_fields[key].default for key in ours.named}
+    if "clip_sample" in ours.model_fields:  # which the pipeline itself switches off where it is built with it
+        settings["clip_sample"] = False
+    return getattr(diffusers, ours.reference).from_config(config, **settings)
 
 
 def test_the_first_noise_is_the_removed_flax_pipelines() -> None:
