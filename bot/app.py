@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import aiohttp
 import discord
@@ -30,9 +29,8 @@ from bot.front.client import Bot
 from bot.jobs import Job
 from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
 from bot.store import Store
+from bot.worker.opening import open_engine, settle
 from bot.worker.worker import Worker
-from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
-from sdjax_engine.engine import Engine
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +68,7 @@ async def serve(
     Raises ConfigurationError, DiscordUnavailable, StoreUnavailable, UnreadableCheckpoint or EngineClosed.
     """
     token = config.discord.read_token()
+    config = await in_own_thread(lambda: settle(config, report))
     async with AsyncExitStack() as stack:
         parts = await assemble(config, stack)
         await log_in(parts.client, token, config.discord.api_url)
@@ -160,24 +159,3 @@ async def connect(client: discord.Client) -> None:
         (ending,) = await asyncio.gather(connection, return_exceptions=True)
     reason = f": {ending}" if isinstance(ending, discord.ConnectionClosed) else ""
     raise DiscordUnavailable(f"Discord has ended the connection{reason}.")
-
-
-def open_engine(config: Config, report: Report) -> Engine:
-    """Load the configured models and compile what they offer; raises UnreadableCheckpoint."""
-    models = tuple(
-        ModelSpec(
-            offer=model.offer,
-            source=model.checkpoint,
-            revision=model.revision or None,
-            variant=model.variant or None,
-        )
-        for model in config.models
-    )
-    engine_config = EngineConfig(
-        models=models,
-        dtype=Dtype(config.engine.dtype),
-        seats_per_device=config.engine.seats_per_device,
-        cpu_devices=config.engine.cpu_devices,
-        cache_dir=Path(config.engine.cache_dir) if config.engine.cache_dir else None,
-    )
-    return Engine.open(engine_config, report=report)

@@ -32,6 +32,8 @@ from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
 
 SUPPORTED_DATABASES = ("sqlite+aiosqlite", "postgresql+asyncpg")
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
+MAX_PROMPT_CHUNKS = 8
+CHECKPOINTS_OWN = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
 MAX_MODELS = 25  # as many as Discord shows in one list of choices
 
 
@@ -140,6 +142,8 @@ class ModelConfig(_Section):
     guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 2.2
     sampler: Sampler = Sampler.DDIM
     max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
+    prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
+    safety_checker: bool = True
 
     @field_validator("revision", "variant")
     @classmethod
@@ -158,6 +162,13 @@ class ModelConfig(_Section):
         return value
 
     @property
+    def unsaid(self) -> frozenset[str]:
+        """What nobody has chosen, and the checkpoint's own configurations decide; the demo's are here."""
+        if self.checkpoint == "demo":
+            return frozenset()
+        return CHECKPOINTS_OWN - self.model_fields_set
+
+    @property
     def offer(self) -> Offer:
         """What this model takes, in the engine's terms."""
         return Offer(
@@ -167,6 +178,7 @@ class ModelConfig(_Section):
             guidance_scale=self.guidance_scale,
             sampler=self.sampler,
             max_steps=self.max_steps,
+            prompt_chunks=self.prompt_chunks,
         )
 
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from bot.config import ModelConfig
 from bot.jobs import MAX_VARIANTS, Recipe
 from sdjax_engine.config import Dtype, ModelSpec
+from sdjax_engine.defaults import default_offer
 from sdjax_engine.request import MAX_SEED, InvalidRequest, Lora, Offer, Sampler, parse_sampler
-from sdjax_engine.samplers import default_sampler
-from sdjax_engine.weights import describe
 from sdjax_engine.weights.files import DEMO
 
-# The defaults of the reference's calls, by pipeline: steps and guidance.
-REFERENCE_DEFAULTS: Mapping[str, tuple[int, float]] = MappingProxyType(
-    {"StableDiffusionXL": (50, 5.0), "LatentConsistencyModel": (4, 8.5)}
-)
-REFERENCE_DEFAULT = (50, 7.5)
 STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4
 
 
@@ -78,8 +71,12 @@ def offer_of(wish: Wish, *, report: Callable[[str], None]) -> Offer:
 
     `sizes` holds only what is wanted, since every size offered is compiled.
     """
-    offer = _demo_offer(wish) if wish.source == DEMO else _described_offer(wish, report=report)
-    sizes = tuple(dict.fromkeys((*offer.sizes, wish.enlarge))) if wish.enlarge else offer.sizes
+    if wish.source == DEMO:
+        offer = _demo_offer(wish)
+    else:
+        offer = default_offer(wish.source, revision=wish.revision, variant=wish.variant, report=report)
+    wanted = (wish.size or offer.sizes[0], wish.enlarge)
+    sizes = tuple(dict.fromkeys(size for size in wanted if size))
     return replace(offer, sizes=sizes, loras=tuple(lora.name for lora in wish.loras))
 
 
@@ -89,20 +86,6 @@ def _demo_offer(wish: Wish) -> Offer:
         choices = ", ".join(f"{width}x{height}" for width, height in offer.sizes)
         raise InvalidRequest("size", model=DEMO, value=f"{wish.size[0]}x{wish.size[1]}", choices=choices)
     return offer
-
-
-def _described_offer(wish: Wish, *, report: Callable[[str], None]) -> Offer:
-    described = describe(wish.source, revision=wish.revision, variant=wish.variant, report=report)
-    kind = described.pipeline.removeprefix("Flax")
-    known = (defaults for name, defaults in REFERENCE_DEFAULTS.items() if kind.startswith(name))
-    steps, guidance = next(known, REFERENCE_DEFAULT)
-    return Offer(
-        model=described.name,
-        sizes=(wish.size or described.native_size,),
-        num_inference_steps=steps,
-        guidance_scale=guidance,
-        sampler=default_sampler(described.scheduler_config),
-    )
 
 
 def recipe_of(wish: Wish, offer: Offer) -> Recipe:

@@ -91,7 +91,7 @@ def test_every_mistake_of_a_configuration_is_named_at_once(
     ("text", "said"),
     [
         ('[discord]\ntoken_file = "not there"\n', "The token file not there cannot be read"),
-        ('[[models]]\ncheckpoint = "/not/there"\n', "There is no checkpoint folder /not/there."),
+        ('[[models]]\ncheckpoint = "/not/there"\n', "There is no checkpoint /not/there."),
     ],
 )
 def test_files_that_a_configuration_names_must_be_there(

@@ -1,0 +1,63 @@
+"""The engine that a configuration asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bot.config import Config, ModelConfig
+from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
+from sdjax_engine.defaults import default_offer
+from sdjax_engine.engine import Engine
+
+Report = Callable[[str], None]
+
+
+def settle(config: Config, report: Report) -> Config:
+    """Return the configuration with each model's own defaults where the file says nothing.
+
+    Reads configurations of checkpoints, which may have to be downloaded. Raises UnreadableCheckpoint.
+    """
+    return config.model_copy(update={"models": tuple(_settle(model, report) for model in config.models)})
+
+
+def _settle(model: ModelConfig, report: Report) -> ModelConfig:
+    unsaid = model.unsaid
+    if not unsaid:
+        return model
+    offer = default_offer(
+        model.checkpoint,
+        model=model.name,
+        revision=model.revision or None,
+        variant=model.variant or None,
+        report=report,
+    )
+    own = {
+        "sizes": tuple(f"{width}x{height}" for width, height in offer.sizes),
+        "num_inference_steps": min(offer.num_inference_steps, model.max_steps),
+        "guidance_scale": offer.guidance_scale,
+        "sampler": offer.sampler,
+    }
+    return model.model_copy(update={name: own[name] for name in unsaid})
+
+
+def open_engine(config: Config, report: Report) -> Engine:
+    """Load the configured models and compile what they offer; raises UnreadableCheckpoint."""
+    engine_config = EngineConfig(
+        models=tuple(_spec(model) for model in config.models),
+        dtype=Dtype(config.engine.dtype),
+        seats_per_device=config.engine.seats_per_device,
+        cpu_devices=config.engine.cpu_devices,
+        cache_dir=Path(config.engine.cache_dir) if config.engine.cache_dir else None,
+    )
+    return Engine.open(engine_config, report=report)
+
+
+def _spec(model: ModelConfig) -> ModelSpec:
+    return ModelSpec(
+        offer=model.offer,
+        source=model.checkpoint,
+        revision=model.revision or None,
+        variant=model.variant or None,
+        safety_checker=model.safety_checker,
+    )

@@ -1,0 +1,43 @@
+"""What a checkpoint is offered with where nobody says: its own size and sampler, the reference's steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from sdjax_engine.request import Offer
+from sdjax_engine.samplers import default_sampler
+from sdjax_engine.weights.describe import describe
+
+# The defaults of the reference's calls, by pipeline: steps and guidance.
+REFERENCE_DEFAULTS: Mapping[str, tuple[int, float]] = MappingProxyType(
+    {"StableDiffusionXL": (50, 5.0), "LatentConsistencyModel": (4, 8.5)}
+)
+REFERENCE_DEFAULT = (50, 7.5)
+
+
+def default_offer(
+    source: str,
+    *,
+    model: str | None = None,
+    revision: str | None = None,
+    variant: str | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Offer:
+    """Return the offer of the checkpoint called `source` (see `weights.load_checkpoint`).
+
+    Only its configurations are read or downloaded. It is called `model`, or by its own short name. Raises
+    UnreadableCheckpoint.
+    """
+    described = describe(source, revision=revision, variant=variant, report=report)
+    kind = described.pipeline.removeprefix("Flax")
+    known = (defaults for name, defaults in REFERENCE_DEFAULTS.items() if kind.startswith(name))
+    steps, guidance = next(known, REFERENCE_DEFAULT)
+    return Offer(
+        model=model or Path(described.name).name,
+        sizes=(described.native_size,),
+        num_inference_steps=steps,
+        guidance_scale=guidance,
+        sampler=default_sampler(described.scheduler_config),
+    )
