@@ -21,7 +21,8 @@ class Dtype(StrEnum):
 class ModelSpec:
     """One model to load: what it offers and where its checkpoint is.
 
-    `source` is a folder in the diffusers layout, a hub id, or "demo" for the bundled checkpoint;
+    `source` is a folder in the diffusers layout, a hub id, a .safetensors file in the original layout, or
+    "demo" for the bundled checkpoint;
     `revision` and `variant` choose among a hub repository's states and files. `loras` are the files of the
     LoRAs in the offer, by the names they have there; all those of one picture may have a rank of `lora_rank`.
     """
@@ -30,6 +31,7 @@ class ModelSpec:
     source: str
     revision: str | None = None
     variant: str | None = None
+    safety_checker: bool = True
     loras: Mapping[str, Path] = field(default_factory=dict)
     lora_rank: int = 64
 
@@ -49,9 +51,9 @@ class EngineConfig:
     A lane has `seats_per_device` seats on every device (0: as many as suit the devices, see
     `seats.suitable_seats`). `cpu_devices` is how many devices the CPU is split into where there is no
     accelerator (0: one for each core); it is fixed for the process by the first use of JAX. `cache_dir`
-    keeps compiled programs between starts (None: nothing is kept). `lanes` are the lanes to compile and
-    serve (None: every lane that the offers reach); without `start_pictures` they paint from noise only, which
-    spares the compilation of one program for each size.
+    keeps compiled programs and converted weights between starts (None: nothing is kept). `lanes` are the
+    lanes to compile and serve (None: every lane that the offers reach); without `start_pictures` they paint
+    from noise only, which spares the compilation of one program for each size.
     """
 
     models: tuple[ModelSpec, ...]

@@ -133,7 +133,14 @@ def _load(config: EngineConfig, compiler: Compiler) -> dict[str, LoadedModel]:
     for spec in config.models:
         compiler.report(f"loading {spec.offer.model} from {spec.source}")
         checkpoint = load_checkpoint(
-            spec.source, dtype=config.dtype, revision=spec.revision, variant=spec.variant, put=put
+            spec.source,
+            dtype=config.dtype,
+            revision=spec.revision,
+            variant=spec.variant,
+            safety_checker=spec.safety_checker,
+            put=put,
+            cache_dir=config.cache_dir,
+            report=compiler.report,
         )
         loras = LoraBank.load(spec.loras, checkpoint, put, rank=spec.lora_rank)
         if spec.loras:

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from flax import nnx
 
 from sdjax_engine import devices, painting
-from sdjax_engine.loaded import LoadedModel, Prepared
+from sdjax_engine.loaded import LoadedModel, Prepared, safety_scores
 from sdjax_engine.models.lora import Bank
+from sdjax_engine.painting import Decoded
 from sdjax_engine.programs import Compiler, Program
-from sdjax_engine.request import Lane
+from sdjax_engine.request import Lane, SafetyScores
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
 from sdjax_engine.starting import start_picture
@@ -29,12 +30,18 @@ class Picture:
     device: int
     pixels: jax.Array = field(repr=False)
     finite: jax.Array = field(repr=False)
+    scores: jax.Array = field(repr=False)
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
         if not np.asarray(self.finite)[self.device]:
             return None
         return np.array(np.asarray(self.pixels)[self.device])
+
+    def fetch_safety(self) -> SafetyScores | None:
+        """Wait for what the safety checker says; None where the checkpoint has none."""
+        scores = np.asarray(self.scores)[self.device]
+        return safety_scores(scores) if scores.size else None
 
 
 class Arrivals(NamedTuple):
@@ -158,12 +165,12 @@ class DeviceLane:
             chosen = self._nobody().seat
             for device, seat in wave.items():
                 chosen[device] = seat % self._seats_per_device
-            pixels, finite = self._decode(
-                self._model.vae.state, self._state.x, devices.shard(chosen, self._mesh)
-            )
-            pixels.copy_to_host_async()
+            parameters, x = self._model.decoding, self._state.x
+            decoded = cast("Decoded", self._decode(parameters, x, devices.shard(chosen, self._mesh)))
+            for rows in decoded:
+                rows.copy_to_host_async()
             for device, seat in wave.items():
-                pictures[seat] = Picture(device=device, pixels=pixels, finite=finite)
+                pictures[seat] = Picture(device=device, **decoded._asdict())
         return pictures
 
     def latents(self) -> npt.NDArray[np.float32]:
@@ -256,17 +263,16 @@ class DeviceLane:
         )
 
     def _compile_decode(self, compiler: Compiler) -> Program:
-        graphdef, parameters = self._model.vae.graphdef, self._model.vae.state
-        scaling_factor = self._model.scaling_factor
+        model, lane = self._model, self.lane
 
-        def decode(parameters: Any, x: jax.Array, seat: jax.Array) -> tuple[jax.Array, jax.Array]:
-            return painting.decode(nnx.merge(graphdef, parameters).decode, x, seat, scaling_factor)
+        def decode(parameters: Any, x: jax.Array, seat: jax.Array) -> Decoded:
+            decoder, judge = model.decoder(parameters)
+            return painting.decode(decoder, judge, x, seat, model.scaling_factor)
 
-        lane = self.lane
         return compiler.compile(
             f"{lane.model}:{lane.width}x{lane.height} decode",
             decode,
-            *(parameters, self._state.x, devices.shard(self._nobody().seat, self._mesh)),
+            *(model.decoding, self._state.x, devices.shard(self._nobody().seat, self._mesh)),
             specs=(devices.REPLICATED, devices.BY_SEAT, devices.BY_SEAT),
         )
 

@@ -15,13 +15,15 @@ from flax import nnx
 from sdjax_engine import devices
 from sdjax_engine.encodings import Encoder, Text, TextEncodings, encode_text, text_arrays
 from sdjax_engine.loras import TEXT_ENCODERS, UNET, LoraBank, SeatRows
+from sdjax_engine.models.clip_pixels import clip_pixels, settle_preprocessing
 from sdjax_engine.models.lora import Bank, attach
-from sdjax_engine.painting import Network
+from sdjax_engine.models.safety_checker import CONCEPTS, is_found
+from sdjax_engine.painting import Decoder, Judge, Network
 from sdjax_engine.pictures import Fitted, fitted
 from sdjax_engine.planner import Planner
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.prompts import Tokens, apply_weights
-from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, UnreadableCheckpoint
+from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, UnreadableCheckpoint
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config
 from sdjax_engine.state import Conditioning, Encoding
 from sdjax_engine.weights import Checkpoint
@@ -67,6 +69,8 @@ class LoadedModel:
         self.scaling_factor = checkpoint.scaling_factor
         self.loras = loras or LoraBank()
         self._checkpoint = checkpoint
+        judged = checkpoint.safety_checker is not None
+        self._preprocessing = settle_preprocessing(checkpoint.preprocessor_config) if judged else None
         config = checkpoint.unet.config
         self.further_channels = int(config["in_channels"]) - self.latent_channels
         self._told_sizes = config.get("addition_embed_type") == "text_time"
@@ -142,6 +146,24 @@ class LoadedModel:
         return ask
 
     @property
+    def decoding(self) -> tuple[nnx.State, nnx.State | None]:
+        """The parameters of whatever works on a finished picture."""
+        checker = self._checkpoint.safety_checker
+        return self.vae.state, checker and checker.state
+
+    def decoder(self, parameters: Any) -> tuple[Decoder, Judge | None]:
+        """The picture decoder and the safety checker over `decoding`; for traced functions."""
+        of_vae, of_checker = parameters
+        decode: Decoder = nnx.merge(self.vae.graphdef, of_vae).decode
+        checker, preprocessing = self._checkpoint.safety_checker, self._preprocessing
+        if checker is None or preprocessing is None:
+            return decode, None
+        network = nnx.merge(checker.graphdef, of_checker)
+        return decode, lambda pictures: jnp.concatenate(
+            network(clip_pixels(pictures, preprocessing)), axis=-1
+        )
+
+    @property
     def _ids_shape(self) -> tuple[int, ...]:
         encoders = self._checkpoint.text_encoders
         return (len(encoders), self.offer.prompt_chunks, encoders[0].tokenizer.length)
@@ -207,6 +229,16 @@ def _text(read: Sequence[Tokens], shape: tuple[int, ...], *, silent: bool) -> Te
         ids[encoder, :chunks] = tokens.ids
     weights[:chunks] = read[0].weights
     return Text(ids=ids.tobytes(), weights=weights.tobytes(), chunks=chunks, silent=silent)
+
+
+def safety_scores(scores: npt.NDArray[np.float32]) -> SafetyScores:
+    """Read a row of the safety checker: its concepts, then those that call for special care."""
+    concepts, special_care = scores[:CONCEPTS], scores[CONCEPTS:]
+    return SafetyScores(
+        flagged=bool(np.asarray(is_found(jnp.asarray(concepts))).any()),
+        concepts=tuple(map(float, concepts)),
+        special_care=tuple(map(float, special_care)),
+    )
 
 
 def _weigh(hidden: jax.Array, weights: jax.Array) -> jax.Array:

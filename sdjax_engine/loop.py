@@ -236,7 +236,7 @@ class PaintingThread:
 
     def _deliver(self, desk: Desk, ticket: Ticket, picture: Picture) -> None:
         try:
-            pixels = picture.fetch()
+            pixels, safety = picture.fetch(), picture.fetch_safety()
         except Exception as error:
             logger.exception("a picture of %s could not be read", desk.device.lane)
             ticket.fail(_failed(error))
@@ -247,10 +247,15 @@ class PaintingThread:
         seconds = self._clock() - ticket.seated_at
         desk.learn(seconds)
         negative, prompt = ticket.prepared.facts
-        request = ticket.prepared.request
-        ticket.give(
-            Image(request=request, pixels=pixels, seconds=seconds, prompt=prompt, negative_prompt=negative)
+        image = Image(
+            request=ticket.prepared.request,
+            pixels=pixels,
+            seconds=seconds,
+            prompt=prompt,
+            negative_prompt=negative,
+            safety=safety,
         )
+        ticket.give(image)
 
 
 def _failed(error: Exception) -> PaintingFailed:

@@ -6,7 +6,7 @@ the same however many there are. Rows never meet either: a picture depends on it
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,22 @@ class Decoder(Protocol):
     def __call__(self, latents: jax.Array) -> jax.Array:
         """Return the picture of each row."""
         ...
+
+
+class Judge(Protocol):
+    """The safety checker: pictures (n, height, width, 3) from 0 to 1 → scores (n, concepts)."""
+
+    def __call__(self, pictures: jax.Array) -> jax.Array:
+        """Return the scores of each row."""
+        ...
+
+
+class Decoded(NamedTuple):
+    """A picture, whether all its values are finite, and how the safety checker scores it."""
+
+    pixels: jax.Array  # (1, height, width, 3) uint8
+    finite: jax.Array  # (1,) bool
+    scores: jax.Array  # (1, concepts) float32; none without a safety checker
 
 
 def admit(
@@ -147,23 +163,25 @@ def rows_of(told: Conditioning) -> Conditioning:
 
 
 def decode(
-    decoder: Decoder, x: jax.Array, seat: jax.Array, scaling_factor: float
-) -> tuple[jax.Array, jax.Array]:
-    """The picture of the latents `x` (seats, h, w, c) in `seat` (1,), and whether all its values are finite.
+    decoder: Decoder, judge: Judge | None, x: jax.Array, seat: jax.Array, scaling_factor: float
+) -> Decoded:
+    """The picture of the latents `x` (seats, h, w, c) in `seat` (1,), and what is to be said of it.
 
-    Returns uint8 (1, height, width, 3) and bool (1,). A seat of -1 asks for nothing and costs nothing.
+    A seat of -1 asks for nothing and costs nothing.
     """
 
-    def paint(latents: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def paint(latents: jax.Array) -> Decoded:
         picture = decoder(latents / scaling_factor)
-        return to_uint8(to_unit(picture)), jnp.isfinite(picture).all(axis=(1, 2, 3))
+        pixels = to_uint8(to_unit(picture))
+        scores = jnp.zeros((1, 0)) if judge is None else judge(pixels.astype(jnp.float32) / 255)
+        return Decoded(pixels=pixels, finite=jnp.isfinite(picture).all(axis=(1, 2, 3)), scores=scores)
 
-    def leave(latents: jax.Array) -> tuple[jax.Array, jax.Array]:
-        like_picture, like_finite = jax.eval_shape(paint, latents)
-        return jnp.zeros_like(like_picture), jnp.zeros_like(like_finite)
+    def leave(latents: jax.Array) -> Decoded:
+        nothing: Decoded = jax.tree.map(jnp.zeros_like, jax.eval_shape(paint, latents))
+        return nothing
 
     latents = jax.lax.dynamic_slice_in_dim(x, jnp.maximum(seat[0], 0), 1)
-    painted: tuple[jax.Array, jax.Array] = jax.lax.cond(seat[0] >= 0, paint, leave, latents)
+    painted: Decoded = jax.lax.cond(seat[0] >= 0, paint, leave, latents)
     return painted
 
 
