@@ -62,6 +62,8 @@ async def serving(
 ) -> AsyncIterator[Served]:
     """Log a new client in, follow the jobs and deliver their results, until left."""
     use_address(sandbox.api_url, sandbox.gateway_url)
+    here = config.discord.model_copy(update={"api_url": sandbox.api_url, "gateway_url": sandbox.gateway_url})
+    config = config.model_copy(update={"discord": here})
 
     async def announce(job: Job) -> None:
         await progress.announce(job)

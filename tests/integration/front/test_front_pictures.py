@@ -1,0 +1,186 @@
+"""Pictures that members send to start from, and what becomes of them, with a real client on the sandbox."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import PIL.Image
+from front_tools import finished, job_of, queued, refusal, text_of
+from serving import Served, serving, until
+
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.jobs import Job, State
+from bot.sandbox.client import Member
+from bot.sandbox.component_rules import walk
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+RED = (255, 0, 0)
+TWO_SIZES = Config.parse({"models": [{"sizes": ["128x128", "192x128", "256x256"]}]})
+
+
+def picture(
+    size: tuple[int, int] = (90, 60), colour: tuple[int, ...] = RED, kind: str = "PNG", **how: Any
+) -> bytes:
+    file = io.BytesIO()
+    PIL.Image.new("RGBA" if len(colour) == 4 else "RGB", size, colour).save(file, kind, **how)
+    return file.getvalue()
+
+
+async def kept(served: Served, name: str | None) -> PIL.Image.Image:
+    """The artifact as a picture."""
+    assert name is not None
+    return PIL.Image.open(io.BytesIO(await served.artifacts.get(name)), formats=["PNG"])
+
+
+async def asked(served: Served, member: Member, prompt: str, **options: Any) -> Job:
+    message = await queued(member, prompt, **options)
+    assert "Queued" in text_of(message)
+    return await job_of(served.store, prompt)
+
+
+async def test_a_picture_to_start_from_is_kept_clean_with_the_job(served: Served, ravi: Member) -> None:
+    exif = PIL.Image.Exif()
+    exif[0x013B] = "a person's name"
+    data = picture(kind="JPEG", exif=exif)
+    job = await asked(served, ravi, "a boat", image=("../boat.jpg", data), strength=0.4)
+    assert (job.recipe.strength, job.recipe.mask_image) == (0.4, None)
+    clean = await kept(served, job.recipe.init_image)
+    assert (clean.mode, clean.size, clean.info) == ("RGB", (90, 60), {})
+    assert clean.getpixel((45, 30)) == (254, 0, 0)  # as JPEG has red
+
+
+async def test_a_mask_or_else_a_transparent_part_says_what_is_new(served: Served, ravi: Member) -> None:
+    mask = picture(colour=(255, 255, 255))
+    masked = await asked(served, ravi, "masked", image=picture(), mask=mask)
+    assert masked.recipe.strength == 1.0
+    assert (await kept(served, masked.recipe.mask_image)).getpixel((5, 5)) == 255
+    cut = await asked(served, ravi, "cut", image=picture(colour=(*RED, 0)))
+    assert (await kept(served, cut.recipe.mask_image)).getpixel((5, 5)) == 255
+
+
+async def test_a_picture_is_painted_in_its_own_shape(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
+        job = await asked(served, ravi, "a boat", image=picture((900, 600)))
+        assert (job.recipe.width, job.recipe.height) == (192, 128)
+
+
+async def test_what_is_no_picture_is_refused_to_its_sender_alone_and_leaves_nothing(
+    served: Served, ravi: Member, yuna: Member, omar: Member
+) -> None:
+    told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=("cat.png", b"#!/bin/sh\n")))
+    assert told == "“image” is not a picture that can be read: send a PNG, JPEG or WebP file."
+    told = await refusal(yuna, await yuna.imagine(prompt="a cat", image=picture(), mask=b"<svg/>"))
+    assert told.startswith("“마스크”은(는) 읽을 수 있는 그림이 아닙니다.")
+    assert await served.store.active_jobs() == []
+    assert [seen for seen in await omar.messages() if "cat" in text_of(seen)] == []
+
+
+async def test_limits_are_said_before_anything_is_kept(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    config = Config.parse({"pictures": {"max_bytes": 1 << 19, "max_pixels": 10_000}})
+    async with serving(sandbox, store, artifacts, config):
+        told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=bytes(1 + (1 << 19))))
+        assert told == "“image” is larger than 0.5 MB: send a smaller file."
+        told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture((101, 100))))
+        assert told == "“image” has more than 0.01 million pixels: send a smaller picture."
+        assert await store.active_jobs() == []
+
+
+async def test_a_mask_or_a_strength_without_a_picture_asks_for_it(served: Served, ravi: Member) -> None:
+    told = await refusal(ravi, await ravi.imagine(prompt="a cat", mask=picture()))
+    assert told == "A mask says which part of a picture to paint anew: send that picture too."
+    told = await refusal(ravi, await ravi.imagine(prompt="a cat", strength=0.5))
+    assert told == "A strength says how far to leave a picture: send that picture too."
+
+
+async def test_the_message_says_what_a_picture_was_started_from_and_again_keeps_it(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat", image=picture(), strength=0.5, seed=5)
+    assert "from a picture, strength 0.5" in text_of(message)
+    await omar.message_of(await omar.press(message, "Again"))
+    again = await job_of(served.store, "a boat")
+    assert (again.recipe.init_image, again.recipe.strength) == (job.recipe.init_image, 0.5)
+    assert again.recipe.seed != 5
+
+
+async def test_vary_paints_others_like_the_picture_for_whoever_presses(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat", seed=5, steps=9)
+    answer = await omar.message_of(await omar.press(message, "Vary"))
+    assert "Queued, 1st" in text_of(answer)
+    varied = await job_of(served.store, "a boat")
+    assert varied.recipe.init_image == job.images[0].artifact
+    assert (varied.recipe.strength, varied.recipe.num_inference_steps) == (0.5, 9)
+    assert varied.recipe.seed != 5
+    assert str(varied.origin.user_id) == (await omar.state())["me"]["id"]
+
+
+async def test_each_picture_of_a_grid_is_varied_and_enlarged_by_its_number(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
+        job, message = await finished(served, ravi, "boats", variants=3, seed=5)
+        await ravi.message_of(await ravi.press(message, "Vary 2"))
+        varied = await job_of(store, "boats")
+        assert varied.recipe.init_image == job.images[1].artifact
+        assert varied.recipe.variants == 3
+        await store.cancel(varied.id, user_id=None)
+
+        await ravi.message_of(await ravi.press(message, "Enlarge 3"))
+        larger = await job_of(store, "boats")
+        assert larger.recipe.init_image == job.images[2].artifact
+        assert (larger.recipe.width, larger.recipe.height, larger.recipe.variants) == (256, 256, 1)
+        assert (larger.recipe.seed, larger.recipe.strength) == (7, 0.4)
+
+
+async def test_a_picture_that_cannot_be_enlarged_has_no_button_for_it(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "a boat")
+    labels = [part["label"] for _, part in walk(message["components"]) if "label" in part]
+    assert labels == ["Again", "Vary", "Delete"]
+
+
+async def test_buttons_of_a_larger_offer_work_after_a_restart_with_a_smaller_one(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
+        _, message = await finished(served, ravi, "a boat")
+    async with serving(sandbox, store, artifacts, Config()):
+        told = await refusal(ravi, await ravi.press(message, "Enlarge"))
+        assert told == "demo paints no larger picture of this shape."
+        await ravi.message_of(await ravi.press(message, "Vary"))
+        assert (await job_of(store, "a boat")).state is State.WAITING
+
+
+async def test_a_deleted_picture_stays_for_those_that_start_from_it(served: Served, ravi: Member) -> None:
+    job, message = await finished(served, ravi, "a boat", image=picture())
+    await ravi.message_of(await ravi.press(message, "Vary"))
+    await ravi.press(message, "Delete")
+
+    async def deleted() -> bool:
+        return (await served.store.job(job.id)).deleted_at is not None
+
+    await until(deleted)
+    varied = await job_of(served.store, "a boat")
+    assert await kept(served, varied.recipe.init_image)
+
+
+async def test_a_file_that_discord_has_no_longer_is_asked_for_again(
+    served: Served, ravi: Member, monkeypatch: Any
+) -> None:
+    fetch = served.bot.parts.attachments.fetch
+
+    async def late(address: str, *, what: str) -> bytes:
+        served.sandbox.misbehave(expire_attachments=True)
+        return await fetch(address, what=what)
+
+    monkeypatch.setattr(served.bot.parts.attachments, "fetch", late)
+    told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
+    assert told == "Discord has “image” no longer: send it again."
