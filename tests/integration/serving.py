@@ -81,6 +81,8 @@ async def serving(
                     await asyncio.sleep(0.01)  # `ready` comes two seconds after the last server did
             yield Served(sandbox=sandbox, store=store, artifacts=artifacts, bot=bot)
         finally:
+            if bot._connection._ready_task is not None:  # it outlives the client and would dispatch `ready`
+                tasks.append(bot._connection._ready_task)
             await bot.close()
             for task in tasks:
                 task.cancel()
