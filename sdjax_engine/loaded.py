@@ -75,7 +75,7 @@ class LoadedModel:
         self.further_channels = int(config["in_channels"]) - self.latent_channels
         self._told_sizes = config.get("addition_embed_type") == "text_time"
         self._told_guidance = config.get("time_cond_proj_dim") is not None
-        schedule = pipeline_config(checkpoint.scheduler_config)
+        schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
         self._planner = Planner(offer, schedule)
         self.encodings = self._compile_encode(compiler)
         self.no_encodings = self.encodings.gather([self.no_text] * devices.device_count(self.mesh))

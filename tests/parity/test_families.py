@@ -1,0 +1,113 @@
+"""A finished picture of every family of checkpoints against its own reference pipeline, all at its default.
+
+The sampler is the one that the checkpoint names. Differences are the largest of any value on the scale from
+0 to 1, after 20 steps in float32. Run with `-s` to see the figures.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from checkpoints import FAMILIES, make_tiny_checkpoint
+from diffusers import DiffusionPipeline
+from engines import like
+from pictures import Painter, as_latents
+
+from sdjax_engine.noise import fresh_noise, initial_noise
+from sdjax_engine.request import Offer, Request
+from sdjax_engine.samplers import default_sampler
+from sdjax_engine.weights.files import read_json
+
+pytestmark = [
+    pytest.mark.parity,
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning"),
+]
+
+WIDTH, HEIGHT, TOLERANCE = 48, 64, 2e-3
+# What is asked of each: few-step checkpoints are asked for few steps, LCM for noise of its own in each.
+ASKED: dict[str, dict[str, Any]] = {
+    "SD 2": {"num_inference_steps": 20, "guidance_scale": 5.0, "negative_prompt": "a blue star"},
+    "SD Turbo": {"num_inference_steps": 2, "guidance_scale": 0.0},
+    "LCM": {"num_inference_steps": 4, "guidance_scale": 8.5},
+    "SDXL": {"num_inference_steps": 20, "guidance_scale": 5.0, "negative_prompt": "a blue star"},
+    "SDXL, no negative prompt": {"num_inference_steps": 20, "guidance_scale": 5.0},
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # these arrays are too small to share out
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def painters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Painter]]:
+    """Made when first wanted: the folder of a family and what paints from it."""
+    return {}
+
+
+def painter(name: str, painters: dict[str, tuple[Path, Painter]], folder: Path) -> tuple[Path, Painter]:
+    family = name.partition(",")[0]
+    if family not in painters:
+        make_tiny_checkpoint(folder, **FAMILIES[family])
+        offer = Offer(
+            model="tiny",
+            sizes=((WIDTH, HEIGHT),),
+            num_inference_steps=4,
+            guidance_scale=5.0,
+            sampler=default_sampler(read_json(folder / "scheduler" / "scheduler_config.json")),
+        )
+        painters[family] = folder, Painter(folder, offer)
+    return painters[family]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_picture_of_each_family_is_its_references(
+    name: str,
+    painters: dict[str, tuple[Path, Painter]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder, paints = painter(name, painters, tmp_path / "checkpoint")
+    asked = {"prompt": "a red circle", "height": HEIGHT, "width": WIDTH, **ASKED[name]}
+    request = like(seed=11, sampler=paints.model.offer.sampler, **asked)
+    (ours,) = paints.paint([request])
+    theirs = reference_picture(folder, request, monkeypatch)
+    difference = float(np.abs(ours - theirs).max())
+    print(f"\n{name}, {request.sampler}, {request.num_inference_steps} steps: {difference:.1e}")
+    assert difference <= TOLERANCE
+
+
+def reference_picture(folder: Path, request: Request, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Paint the request with the pipeline that the checkpoint names, which draws our noise."""
+    pipeline = DiffusionPipeline.from_pretrained(folder)
+    pipeline.set_progress_bar_config(disable=True)
+    shape = (HEIGHT // 8, WIDTH // 8, 4)
+    seed, drawn = jnp.uint32(request.seed), iter(range(99))
+
+    def draw(*_shape: Any, **_how: Any) -> torch.Tensor:
+        return as_latents(fresh_noise(seed, jnp.int32(next(drawn)), shape))
+
+    scheduler = importlib.import_module(type(pipeline.scheduler).__module__)
+    monkeypatch.setattr(scheduler, "randn_tensor", draw, raising=False)
+    told = {"negative_prompt": request.negative_prompt} if request.negative_prompt else {}
+    return pipeline(
+        prompt=request.prompt,
+        num_inference_steps=request.num_inference_steps,
+        guidance_scale=request.guidance_scale,
+        height=request.height,
+        width=request.width,
+        latents=as_latents(initial_noise(seed, shape)),
+        output_type="np",
+        **told,
+    ).images[0]
