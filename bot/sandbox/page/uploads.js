@@ -26,6 +26,7 @@ export function createUploads(host) {
   }
 
   async function add(files, option = null) {
+    if (files.length === 0) return;
     const place = host.place();
     if (place === null) return host.refuse("There is no such command that takes a file.");
     const { command } = place;
