@@ -34,6 +34,8 @@ SUPPORTED_DATABASES = ("sqlite+aiosqlite", "postgresql+asyncpg")
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
 MAX_PROMPT_CHUNKS = 8
 CHECKPOINTS_OWN = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
+LORA_NAME = r"[\w.+-]{1,60}"
+MAX_LORA_RANK = 4096
 MAX_MODELS = 25  # as many as Discord shows in one list of choices
 
 
@@ -79,6 +81,20 @@ def _mistakes_in_size(value: str) -> list[str]:
         for side in dict.fromkeys((int(width), int(height)))
         if side % SIDE_MULTIPLE or not MIN_SIDE <= side <= MAX_SIDE
     ]
+
+
+def _check_loras(values: dict[str, str]) -> dict[str, str]:
+    names = [name.casefold() for name in values]
+    mistakes = [
+        f"“{name}” is no name for a LoRA: up to 60 letters, digits and . _ + - only"
+        for name in values
+        if not re.fullmatch(LORA_NAME, name)
+    ]
+    mistakes += [f"“{name}” is named twice" for name in sorted({n for n in names if names.count(n) > 1})]
+    mistakes += [f"the LoRA “{name}” has no file" for name, file in values.items() if not file.strip()]
+    if mistakes:
+        raise Impossible(*mistakes)
+    return values
 
 
 def _check_database(value: str) -> str:
@@ -144,6 +160,8 @@ class ModelConfig(_Section):
     max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
     prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
     safety_checker: bool = True
+    loras: Annotated[dict[str, str], AfterValidator(_check_loras)] = {}
+    lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
 
     @field_validator("revision", "variant")
     @classmethod
@@ -179,6 +197,7 @@ class ModelConfig(_Section):
             sampler=self.sampler,
             max_steps=self.max_steps,
             prompt_chunks=self.prompt_chunks,
+            loras=tuple(self.loras),
         )
 
 

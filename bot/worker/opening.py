@@ -60,4 +60,6 @@ def _spec(model: ModelConfig) -> ModelSpec:
         revision=model.revision or None,
         variant=model.variant or None,
         safety_checker=model.safety_checker,
+        loras={name: Path(file) for name, file in model.loras.items()},
+        lora_rank=model.lora_rank,
     )

@@ -196,3 +196,18 @@ def test_a_missing_token_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(ConfigurationError, match="is empty"):
         DiscordConfig(token_file=str(tmp_path / "empty")).read_token({})
+
+
+def test_loras_of_a_model_are_offered_by_their_names() -> None:
+    model = ModelConfig(loras={"ink": "loras/ink.safetensors", "paper_cut-2": "p.safetensors"})
+    assert model.offer.loras == ("ink", "paper_cut-2")
+
+
+def test_loras_that_nobody_could_ask_for_are_refused_by_name() -> None:
+    loras = {"ink, fog": "a.safetensors", "ink:2": "b.safetensors", "Ink": "c", "ink": "d", "fog": " "}
+    assert mistakes_in({"models": [{"loras": loras}]}) == [
+        "models[1].loras: “ink, fog” is no name for a LoRA: up to 60 letters, digits and . _ + - only.",
+        "models[1].loras: “ink:2” is no name for a LoRA: up to 60 letters, digits and . _ + - only.",
+        "models[1].loras: “ink” is named twice.",
+        "models[1].loras: the LoRA “fog” has no file.",
+    ]
