@@ -27,6 +27,35 @@ KOHYA = {
     "text_encoder_2": "lora_te2_text_model_",
 }
 TWO_ENCODERS = KOHYA | {"text_encoder": "lora_te1_text_model_"}
+# The original code's names of the parts of the tests' small SDXL, and of what its residual blocks hold.
+ORIGINAL = {
+    "conv_in": "input_blocks.0.0",
+    "time_embedding.linear_1": "time_embed.0",
+    "time_embedding.linear_2": "time_embed.2",
+    "add_embedding.linear_1": "label_emb.0.0",
+    "add_embedding.linear_2": "label_emb.0.2",
+    "down_blocks.0.resnets.0": "input_blocks.1.0",
+    "down_blocks.0.downsamplers.0.conv": "input_blocks.2.0.op",
+    "down_blocks.1.resnets.0": "input_blocks.3.0",
+    "down_blocks.1.attentions.0": "input_blocks.3.1",
+    "mid_block.resnets.0": "middle_block.0",
+    "mid_block.attentions.0": "middle_block.1",
+    "mid_block.resnets.1": "middle_block.2",
+    "up_blocks.0.resnets.0": "output_blocks.0.0",
+    "up_blocks.0.attentions.0": "output_blocks.0.1",
+    "up_blocks.0.resnets.1": "output_blocks.1.0",
+    "up_blocks.0.attentions.1": "output_blocks.1.1",
+    "up_blocks.0.upsamplers.0.conv": "output_blocks.1.2.conv",
+    "up_blocks.1.resnets.0": "output_blocks.2.0",
+    "up_blocks.1.resnets.1": "output_blocks.3.0",
+    "conv_out": "out.2",
+}
+ORIGINAL_INSIDE = {
+    "conv1": "in_layers.2",
+    "conv2": "out_layers.3",
+    "time_emb_proj": "emb_layers.1",
+    "conv_shortcut": "skip_connection",
+}
 ATTENTION = ("to_q", "to_k", "to_v", "to_out.0", "q_proj", "k_proj", "v_proj", "out_proj")
 
 
@@ -40,9 +69,9 @@ def linear_layers(path: str, module: torch.nn.Module) -> bool:
     return isinstance(module, torch.nn.Linear) and ("attn" in path or "ff" in path or "mlp" in path)
 
 
-def every_layer(_path: str, _module: torch.nn.Module) -> bool:
+def every_layer(path: str, _module: torch.nn.Module) -> bool:
     """Every linear map and convolution, as LoCon touches them."""
-    return True
+    return path != "text_projection"
 
 
 def random_factors(
@@ -70,18 +99,26 @@ def write_kohya(
     factors: Factors,
     *,
     alpha: float | None = None,
-    name: Callable[[Layer], str] | None = None,
+    original: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Path:
-    """Write the spelling of kohya's scripts; `name` overrides how a layer is called."""
+    """Write the spelling of kohya's scripts, of the small SDXL's `original` blocks if wanted."""
     prefixes = TWO_ENCODERS if any(component == "text_encoder_2" for component, _ in factors) else KOHYA
     tensors: dict[str, torch.Tensor] = {}
     for layer, (down, up) in factors.items():
-        called = name(layer) if name else prefixes[layer[0]] + layer[1].replace(".", "_")
+        path = original_path(layer[1]) if original and layer[0] == "unet" else layer[1]
+        called = prefixes[layer[0]] + path.replace(".", "_")
         tensors |= {f"{called}.lora_down.weight": down.to(dtype), f"{called}.lora_up.weight": up.to(dtype)}
         if alpha is not None:
             tensors[f"{called}.alpha"] = torch.tensor(alpha, dtype=dtype)
     return write(file, tensors)
+
+
+def original_path(path: str) -> str:
+    """Return what the original code calls this layer of the small SDXL."""
+    part = next(part for part in ORIGINAL if f"{path}.".startswith(f"{part}."))
+    inside = path.removeprefix(part).removeprefix(".")
+    return f"{ORIGINAL[part]}.{ORIGINAL_INSIDE.get(inside, inside)}".removesuffix(".")
 
 
 def write_diffusers(file: Path, factors: Factors) -> Path:
@@ -113,9 +150,9 @@ def write_peft(folder: Path, pipeline: Any, *, seed: int, **settings: Any) -> Pa
     One kind of layer in each network has a rank and an alpha of its own.
     """
     generator = torch.Generator().manual_seed(seed)
-    targets = {"unet": ["to_v", "to_q", "to_out.0", "conv1"], "text_encoder": ["fc1", "q_proj"]}
     layers: dict[str, Any] = {}
-    for component, modules in targets.items():
+    for component in (each for each in COMPONENTS if hasattr(pipeline, each)):
+        modules = ["to_v", "to_q", "to_out.0", "conv1"] if component == "unet" else ["fc1", "q_proj"]
         own = {"rank_pattern": {modules[0]: 2}, "alpha_pattern": {modules[0]: 3}}
         values = {"r": 4, "lora_alpha": 2, "init_lora_weights": False} | own | settings
         config = LoraConfig(**values, target_modules=modules)

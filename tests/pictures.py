@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -16,6 +18,7 @@ from flax import nnx
 from sdjax_engine import devices, painting
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.loras import LoraBank
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import Offer, Request
 from sdjax_engine.weights import load_checkpoint
@@ -26,13 +29,15 @@ Pixels = npt.NDArray[np.float32]
 class Painter:
     """A checkpoint, its lanes compiled when they are first wanted; all requests of one call share a lane."""
 
-    def __init__(self, source: Path, offer: Offer, **how: Any) -> None:
+    def __init__(
+        self, source: Path, offer: Offer, *, loras: Mapping[str, Path] = MappingProxyType({}), **how: Any
+    ) -> None:
         devices.setup_cpu(2)
         self.compiler = Compiler(mesh=devices.open_mesh(), report=lambda _line: None)
-        checkpoint = load_checkpoint(
-            str(source), put=lambda each: devices.replicate(each, self.compiler.mesh), **how
-        )
-        self.model = LoadedModel(offer, checkpoint, self.compiler)
+        put = partial(devices.replicate, mesh=self.compiler.mesh)
+        checkpoint = load_checkpoint(str(source), put=put, **how)
+        bank = LoraBank.load(loras, checkpoint, put)
+        self.model = LoadedModel(offer, checkpoint, self.compiler, bank)
 
     def paint(self, requests: Sequence[Request]) -> list[Pixels]:
         """Pictures (height, width, 3) from 0 to 1."""
@@ -42,6 +47,7 @@ class Painter:
             self.model,
             seats_per_device=-(-len(requests) // count),
             compiler=self.compiler,
+            start_pictures=any(request.init_image for request in requests),
         )
         prepared = {seat: self.model.prepare(request) for seat, request in enumerate(requests)}
         lane.admit(prepared)
