@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from recipes import ORIGIN, origin, recipe
 from serving import until
@@ -18,7 +19,7 @@ from bot.jobs import ImageRecord, Job, State
 from bot.store import Store
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
-from sdjax_engine.images import read_recipe
+from sdjax_engine.images import encode_png, read_recipe
 
 DEADLINE = 60.0
 SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
@@ -163,6 +164,37 @@ async def test_an_image_of_a_size_that_left_the_configuration_fails_and_its_pers
     assert done.state is State.DONE
     assert {delivery.job.id for delivery in await store.undelivered(limit=9)} == {gone.id, kept.id}
     assert "images wait for what no worker offers (tiny:512x64:guided)" in caplog.text
+
+
+async def test_a_picture_is_started_from_the_kept_one_and_told_in_the_steps_it_makes(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    start = np.zeros((64, 64, 3), np.uint8)
+    start[:, 32:] = 255
+    png = encode_png(start, SMALL.request(0))
+    name = await artifacts.put(png, ".png")
+    asked = replace(SMALL, num_inference_steps=10, strength=0.3, init_image=name, mask_image=name)
+    job = await store.enqueue(asked, origin(1))
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        (done,) = await ended(store, job)
+    assert (done.state, done.images[0].step) == (State.DONE, 3)
+    assert done.images[0].artifact is not None
+    whole = replace(asked.request(0), init_image=png, mask_image=png)
+    expected = encode_png(tiny_engine.submit(whole).result().pixels, whole, extra={"job": job.id})
+    assert await artifacts.get(done.images[0].artifact) == expected
+
+
+async def test_an_image_whose_start_picture_is_gone_fails_and_the_others_go_on(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    name = await artifacts.put(b"a picture", ".png")
+    await artifacts.delete(name)
+    gone = await store.enqueue(replace(SMALL, init_image=name), origin(1))
+    kept = await store.enqueue(SMALL, origin(2))
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        failed, done = await ended(store, gone, kept)
+    assert (failed.state, failed.images[0].failure) == (State.FAILED, "start_missing")
+    assert done.state is State.DONE
 
 
 async def test_what_an_earlier_life_of_the_worker_held_is_painted_at_once(
