@@ -1,0 +1,114 @@
+"""What was converted once is read again as it is, and never instead of what the source holds now."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from sdjax_engine.weights import Checkpoint, load_checkpoint, reading
+
+VAE_FILE = "vae/diffusion_pytorch_model.safetensors"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def kept(cache: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_mtime_ns for file in (cache / "weights").iterdir()}
+
+
+def same(one: Checkpoint, other: Checkpoint) -> bool:
+    trees = [(each.text_encoder.state, each.unet.state, each.vae.state) for each in (one, other)]
+    pairs = zip(*(jax.tree.leaves(tree) for tree in trees), strict=True)
+    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_second_load_reads_the_same_parameters_and_no_source(
+    dtype: str, original: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = load_checkpoint(str(original), dtype=dtype, cache_dir=cache)
+    files = kept(cache)
+
+    def no_conversion(*_: object, **__: object) -> None:
+        raise AssertionError("a tensor was converted again")
+
+    monkeypatch.setattr(reading, "convert", no_conversion)
+    second = load_checkpoint(str(original), dtype=dtype, cache_dir=cache)
+
+    assert len(files) == 3
+    assert kept(cache) == files
+    assert second.fingerprint == first.fingerprint
+    assert same(first, second)
+
+
+def test_changed_source_is_read_anew_and_its_old_parameters_are_removed(folder: Path, cache: Path) -> None:
+    load_checkpoint(str(folder), cache_dir=cache)
+    before = kept(cache)
+    halves = {name: 0.5 * tensor for name, tensor in load_file(folder / VAE_FILE).items()}
+    save_file(halves, folder / VAE_FILE)
+
+    changed = load_checkpoint(str(folder), cache_dir=cache)
+
+    assert same(changed, load_checkpoint(str(folder)))
+    assert len(kept(cache)) == len(before) == 3
+    assert len(kept(cache).keys() & before.keys()) == 2
+
+
+@pytest.mark.parametrize("damage", ["truncated", "other bytes", "another network's"])
+def test_damaged_file_is_written_anew(damage: str, original: Path, cache: Path) -> None:
+    expected = load_checkpoint(str(original), cache_dir=cache)
+    files = sorted((cache / "weights").iterdir(), key=lambda file: file.stat().st_size)
+    victim, content = files[0], files[0].read_bytes()
+    if damage == "truncated":
+        victim.write_bytes(content[:-1])
+    elif damage == "other bytes":
+        victim.write_bytes(b"not a file of tensors")
+    else:
+        shutil.copy(files[1], victim)
+
+    loaded = load_checkpoint(str(original), cache_dir=cache)
+
+    assert same(loaded, expected)
+    assert victim.read_bytes() == content
+
+
+def test_dtypes_and_sources_are_kept_beside_each_other(original: Path, folder: Path, cache: Path) -> None:
+    load_checkpoint(str(original), dtype="float32", cache_dir=cache)
+    load_checkpoint(str(original), dtype="bfloat16", cache_dir=cache)
+    load_checkpoint(str(folder), cache_dir=cache)
+
+    assert len(kept(cache)) == 9
+
+
+def test_folder_that_cannot_be_written_only_means_that_nothing_is_kept(
+    original: Path, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where the folder would be")
+
+    assert same(load_checkpoint(str(original), cache_dir=blocked), load_checkpoint(str(original)))
+
+
+def test_what_was_never_finished_is_removed_when_it_is_old(original: Path, cache: Path) -> None:
+    load_checkpoint(str(original), cache_dir=cache)
+    whole = min((cache / "weights").iterdir(), key=lambda file: file.stat().st_size)
+    old, young = (whole.with_name(f"{whole.stem}.{number}.part") for number in (1, 2))
+    old.touch()
+    os.utime(old, (0, 0))
+    young.touch()
+    whole.unlink()
+
+    load_checkpoint(str(original), cache_dir=cache)
+
+    assert whole.exists()
+    assert young.exists()
+    assert not old.exists()
