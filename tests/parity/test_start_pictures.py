@@ -16,8 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from checkpoints import make_tiny_checkpoint
-from diffusers import StableDiffusionImg2ImgPipeline, StableDiffusionInpaintPipeline
+from checkpoints import FAMILIES, make_tiny_checkpoint
+from diffusers import (
+    StableDiffusionImg2ImgPipeline,
+    StableDiffusionInpaintPipeline,
+    StableDiffusionXLImg2ImgPipeline,
+    StableDiffusionXLInpaintPipeline,
+)
 from engines import like
 from pictures import Painter, Pixels, as_latents
 from PIL import Image as Pictures
@@ -91,6 +96,12 @@ INPAINTING = [
 ]
 
 
+OF_XL = (
+    request_for(Sampler.EULER, strength=0.6),
+    request_for(Sampler.EULER, strength=0.75, mask_image=file_of(mask())),
+)
+
+
 def name(request: Request) -> str:
     return f"{request.sampler}-{request.strength:g}"
 
@@ -115,6 +126,16 @@ def ours(checkpoint: Path) -> dict[Request, Pixels]:
 @pytest.fixture(scope="module")
 def ours_nine(inpainting_checkpoint: Path) -> dict[Request, Pixels]:
     return dict(zip(INPAINTING, Painter(inpainting_checkpoint, OFFER).paint(INPAINTING), strict=True))
+
+
+@pytest.fixture(scope="module")
+def xl_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "xl", **FAMILIES["SDXL"])
+
+
+@pytest.fixture(scope="module")
+def ours_xl(xl_checkpoint: Path) -> dict[Request, Pixels]:
+    return dict(zip(OF_XL, Painter(xl_checkpoint, OFFER).paint(OF_XL), strict=True))
 
 
 @pytest.fixture(autouse=True)
@@ -143,7 +164,7 @@ def reference(monkeypatch: pytest.MonkeyPatch) -> Reference:
         vae = importlib.import_module("diffusers.models.autoencoders.vae")
         monkeypatch.setattr(vae, "randn_tensor", of_the_picture)
         monkeypatch.setattr(importlib.import_module(kind.__module__), "randn_tensor", of_the_painting)
-        pipeline = kind.from_pretrained(folder, safety_checker=None)
+        pipeline = kind.from_pretrained(folder)
         pipeline.set_progress_bar_config(disable=True)
         settings = {
             Sampler.DPMPP_2M_KARRAS: {"use_karras_sigmas": True},
@@ -200,3 +221,15 @@ def test_an_inpainting_network_paints_as_in_the_reference(
     how = {"mask_image": mask(), "height": HEIGHT, "width": WIDTH}
     theirs = reference(StableDiffusionInpaintPipeline, inpainting_checkpoint, request_, *purposes, **how)
     check(f"nine channels, {name(request_)}", ours_nine[request_], theirs)
+
+
+@pytest.mark.parametrize("request_", OF_XL, ids=["image to image", "inpainting"])
+def test_sdxl_paints_from_a_picture_as_the_reference(
+    request_: Request, ours_xl: dict[Request, Pixels], xl_checkpoint: Path, reference: Reference
+) -> None:
+    kind, how = StableDiffusionXLImg2ImgPipeline, {}
+    if request_.mask_image is not None:
+        kind = StableDiffusionXLInpaintPipeline
+        how = {"mask_image": mask(), "height": HEIGHT, "width": WIDTH}
+    theirs = reference(kind, xl_checkpoint, request_, OF_START_PICTURE, OF_KEPT_PICTURE, **how)
+    check(f"SDXL, {name(request_)}", ours_xl[request_], theirs)
