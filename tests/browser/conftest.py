@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from chromium import launched
+from page_tools import DESKTOP, Clock, OpenPage
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize
 from small_bot import SmallBot
 
 from bot.front.address import use_address
 from bot.sandbox.server import Sandbox
-
-DESKTOP = (1280, 860)
-PHONE = (360, 740)
-
-OpenPage = Callable[..., Awaitable[Page]]
-
-
-@dataclass
-class Clock:
-    """The time, which a test can move on."""
-
-    ahead: float = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.ahead
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

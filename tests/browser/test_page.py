@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import PHONE, Clock, OpenPage
-from playwright.async_api import Locator, Page, expect
+from page_tools import PHONE, Clock, OpenPage, box, messages
+from playwright.async_api import Page, expect
 from small_bot import SmallBot
 
 from bot.sandbox.server import Sandbox
@@ -20,14 +20,6 @@ HOSTILE = (
     "`<b onclick=window.caught=1>`",
     "<svg/onload=window.caught=1> **<i>bold</i>**",
 )
-
-
-def box(page: Page) -> Locator:
-    return page.get_by_role("textbox", name="Command box")
-
-
-def messages(page: Page) -> Locator:
-    return page.get_by_role("article")
 
 
 async def send(page: Page, text: str) -> None:

@@ -6,7 +6,7 @@ import base64
 from io import BytesIO
 
 import pytest
-from conftest import DESKTOP, PHONE, OpenPage
+from page_tools import DESKTOP, PHONE, OpenPage, box, messages
 from PIL import Image
 from playwright.async_api import FilePayload, Locator, Page, expect
 from small_bot import SmallBot
@@ -39,10 +39,6 @@ def png(size: tuple[int, int] = (24, 16)) -> bytes:
 
 def picked(name: str) -> FilePayload:
     return FilePayload(name=name, mimeType="image/png", buffer=png())
-
-
-def box(page: Page) -> Locator:
-    return page.get_by_role("textbox", name="Command box")
 
 
 def files(page: Page) -> Locator:
@@ -79,7 +75,7 @@ async def test_a_picture_is_chosen_shown_and_sent(
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("article").last).to_contain_text("Retouched")
+    await expect(messages(page).last).to_contain_text("Retouched")
     await expect(files(page)).to_have_count(0)
     ((who, asked),) = bot.heard
     assert (who, asked["prompt"], [*asked["files"].values()]) == ("mina", "a red sun", [png()])
@@ -125,7 +121,7 @@ async def test_what_is_taken_out_is_not_sent_and_what_is_needed_is_asked_for(
     )
     await expect(page.get_by_role("alert")).to_be_hidden()
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("article").last).to_contain_text("Retouched")
+    await expect(messages(page).last).to_contain_text("Retouched")
     assert bot.heard[0][1]["files"].keys() == {"third.png", "second.png"}
 
 
@@ -144,7 +140,7 @@ async def test_a_pasted_and_a_dropped_picture_find_their_places(open_page: OpenP
         "/retouch takes no more files: third.png is left out."
     )
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("article").last).to_contain_text("Retouched")
+    await expect(messages(page).last).to_contain_text("Retouched")
     assert bot.heard[0][1]["files"].keys() == {"pasted.png", "dropped.png"}
 
 
@@ -186,7 +182,7 @@ async def test_a_menu_in_a_message_is_answered_once_for_each_choice(
         ["Choose a variant", "🎲 Variant 1 · Seed 7", "🎲 Variant 2 · Seed 8", "🎲 Variant 3 · Seed 9"]
     )
     await menu.select_option("Variant 2")
-    answer = page.get_by_role("article").last
+    answer = messages(page).last
     await expect(answer).to_contain_text("Ravi chose from a menu")
     await expect(answer).to_contain_text("You chose Variant 2")
     await expect(page.locator(".busy")).to_have_count(0)

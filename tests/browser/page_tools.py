@@ -1,0 +1,32 @@
+"""What the tests of the page have in common: sizes, a clock to move, the box and what stands above it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from playwright.async_api import Locator, Page
+
+DESKTOP = (1280, 860)
+PHONE = (360, 740)
+
+OpenPage = Callable[..., Awaitable[Page]]
+
+
+@dataclass
+class Clock:
+    """The time, which a test can move on."""
+
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Command box")
+
+
+def messages(page: Page) -> Locator:
+    return page.get_by_role("article")
