@@ -149,11 +149,12 @@ def measure(load: Callable[[], float]) -> Figures:
     """Run `load`, which returns the MiB of host memory that its parameters take."""
     before = resident("VmRSS")
     forget_peak()
-    begun = time.perf_counter()
+    begun, worked = time.perf_counter(), time.process_time()
     arrays = load()
-    seconds = time.perf_counter() - begun
+    seconds, processor = time.perf_counter() - begun, time.process_time() - worked
     peak = resident("VmHWM")
-    return {"seconds": seconds, "arrays": arrays, "peak": peak, "beside": peak - before - arrays}
+    beside = peak - before - arrays
+    return {"seconds": seconds, "processor": processor, "arrays": arrays, "peak": peak, "beside": beside}
 
 
 def load_ours(folder: str, cache: str, dtype: str) -> Figures:
@@ -234,7 +235,9 @@ def main() -> None:
         where = "from the disk" if options.from_disk else "files in the page cache"
         print(f"conditions: {options.stored} files into {options.dtype}, {where}")
         print(f"files {total:.0f} MiB, the largest {largest:.0f} MiB; goal {GOAL * largest:.0f} MiB beside")
-        print(f"{'':34}{'s':>8}{'arrays, MiB':>14}{'peak, MiB':>12}{'beside, MiB':>14}{'of largest':>12}")
+        print(
+            f"{'':34}{'s':>8}{'processor, s':>14}{'arrays, MiB':>14}{'peak, MiB':>12}{'beside, MiB':>14}{'of largest':>12}"
+        )
         for title, who, kept in (
             ("ours, nothing kept", "ours", ""),
             ("ours, first, keeping", "ours", cache),
@@ -242,8 +245,9 @@ def main() -> None:
             ("diffusers", "diffusers", ""),
         ):
             each = load_apart(who, folder, kept, options)
-            row = f"{each['seconds']:8.1f}{each['arrays']:14.0f}{each['peak']:12.0f}{each['beside']:14.0f}"
-            print(f"{title:34}{row}{each['beside'] / largest:12.2f}", flush=True)
+            times = f"{each['seconds']:8.1f}{each['processor']:14.1f}"
+            memory = f"{each['arrays']:14.0f}{each['peak']:12.0f}{each['beside']:14.0f}"
+            print(f"{title:34}{times}{memory}{each['beside'] / largest:12.2f}", flush=True)
 
 
 if __name__ == "__main__":

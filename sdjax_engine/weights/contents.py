@@ -46,11 +46,17 @@ class Contents:
 
 
 def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int, int]:
-    """Return (width, height) in pixels of pictures of the UNet's `sample_size`."""
+    """Return (width, height) in pixels of pictures of the UNet's `sample_size`.
+
+    Raises UnreadableCheckpoint for a size that is none.
+    """
     size = unet.get("sample_size") or DEFAULT_SIDE
-    height, width = size if isinstance(size, tuple | list) else (size, size)
     scale = scale_of(vae)
-    return int(width) * scale, int(height) * scale
+    try:
+        height, width = size if isinstance(size, tuple | list) else (size, size)
+        return int(width) * scale, int(height) * scale
+    except (TypeError, ValueError) as error:
+        raise UnreadableCheckpoint(f"The UNet's sample_size is {size!r}, which is no size.") from error
 
 
 def check_together(contents: Contents) -> None:

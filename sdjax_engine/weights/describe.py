@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.contents import native_size_of
 from sdjax_engine.weights.files import find_source, read_json
 from sdjax_engine.weights.folder import read_config, read_index
+from sdjax_engine.weights.hub import Report
 from sdjax_engine.weights.original import recognise, vae_part
-
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,17 +44,11 @@ def describe_folder(source: str, folder: Path) -> Described:
     pipeline = str(read_index(folder)["_class_name"])
     unet = read_config(folder / "unet", "UNet2DConditionModel")
     vae = read_config(folder / "vae", "AutoencoderKL")
-    try:
-        native_size = native_size_of(unet, vae)
-    except (TypeError, ValueError) as error:
-        raise UnreadableCheckpoint(
-            f"{folder / 'unet' / 'config.json'}: sample_size is {unet['sample_size']!r}, which is no size."
-        ) from error
     return Described(
         name=Path(source).name or folder.name,
         pipeline=pipeline,
         scheduler_config=read_json(folder / "scheduler" / "scheduler_config.json"),
-        native_size=native_size,
+        native_size=native_size_of(unet, vae),
     )
 
 

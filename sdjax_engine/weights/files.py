@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.headers import WHY_NO_PICKLES
-from sdjax_engine.weights.hub import download, is_hub_id
+from sdjax_engine.weights.hub import Report, download, is_hub_id
 from sdjax_engine.weights.naming import INDEX, PICKLES, stem_of
 from sdjax_engine.wording import first_line
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).parent.parent / "demo" / "checkpoint"
-Report = Callable[[str], None]
 
 __all__ = ["DEMO", "INDEX", "PICKLES", "find_source", "is_hub_id", "read_json", "weight_files"]
 
@@ -31,7 +29,7 @@ def find_source(
 ) -> Path:
     """Return the local folder or file of a checkpoint, downloading what is missing where it is a hub id.
 
-    A folder that exists wins over a hub id of the same name; `~` is understood. Without `weights` only
+    A path that exists wins over a hub id of the same name; `~` is understood. Without `weights` only
     configurations and tokenizers are downloaded. Raises UnreadableCheckpoint.
     """
     path = DEMO_FOLDER if source == DEMO else Path(source).expanduser()

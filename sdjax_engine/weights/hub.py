@@ -28,13 +28,16 @@ from sdjax_engine.wording import first_line
 
 Report = Callable[[str], None]
 SECONDS_BETWEEN_REPORTS = 2.0
+FILES = (".safetensors", ".ckpt")
 FORBIDDEN = (401, 403)
 
 
 def is_hub_id(source: str) -> bool:
     """Whether `source` could be `owner/name` on the hub rather than a path."""
     parts = source.split("/")
-    return len(parts) == 2 and all(part and part[0] not in ".~" for part in parts)
+    return (
+        len(parts) == 2 and not source.endswith(FILES) and all(part and part[0] not in ".~" for part in parts)
+    )
 
 
 def download(

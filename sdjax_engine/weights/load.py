@@ -19,13 +19,13 @@ from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, fingerprint_of
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_folder
+from sdjax_engine.weights.hub import Report
 from sdjax_engine.weights.kept import Placed
 from sdjax_engine.weights.networks import Plan, check_tensors, plan
 from sdjax_engine.weights.original import read_single_file
 from sdjax_engine.weights.reading import arrays
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
-Report = Callable[[str], None]
 DTYPES: dict[str, DTypeLike] = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 MOST_UNDER_WAY = 256 * 2**20  # bytes that may be on their way to the devices before the next is read
 
