@@ -19,6 +19,8 @@ from sdjax_engine.samplers.schedules import (
 from sdjax_engine.samplers.sigmas import SigmaConfig, multistep_timesteps
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
+# Variances that this solver does not use; learned ones would be further channels of the network's output.
+Unlearned = Literal["fixed_small", "fixed_small_log", "fixed_large", "fixed_large_log"]
 Algorithm = Literal["dpmsolver++", "sde-dpmsolver++"]
 # Names of kindred solvers that the reference reads as its own nearest one.
 Solver = Annotated[
@@ -48,7 +50,7 @@ class DPMpp2M(SigmaConfig):
     use_lu_lambdas: bool = False
     use_flow_sigmas: Off = False
     thresholding: Off = False
-    variance_type: None = None
+    variance_type: Unlearned | None = None
 
     def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table."""

@@ -12,8 +12,8 @@ schedule are data and never compile. Tables are computed on the host in float64 
 float32. The conversion of a network's `prediction_type` folds into p and q, because each of epsilon,
 v and sample gives x_0 and eps as a weighted sum of x and m.
 
-The form was checked on paper against every method the project means to have. One line each, in the
-papers' names (a = ᾱ_t, b = 1 - a, σ and α of a variance-preserving process, λ = log α/σ):
+One line for each method, in the papers' names (a = ᾱ_t, b = 1 - a, σ and α of a variance-preserving
+process, λ = log α/σ):
 
     DDIM, any eta          h_0 = x_0;  x' = dir/√b·x + (√a' - dir·√a/√b)·h_0 + std·z
     PNDM without PRK       h_0 = m;  the first step again, averaged: x' of r (the first x), h_0 and h_1;
@@ -21,11 +21,11 @@ papers' names (a = ᾱ_t, b = 1 - a, σ and α of a variance-preserving process,
                            the multistep, so the fifth reaches back to h_4: hence four kept tensors
     Euler                  h_0 = x_0;  x' = σ'/σ·x + (1 - σ'/σ)·h_0
     Euler ancestral        as Euler to σ_down, + σ_up·z
-    Heun                   h_0 = (x - x_0)/σ;  two rows a step: x' = x + dt·h_0 and r' = x, then
-                           x' = r + dt/2·(h_0 + h_1)
+    Heun                   h_0 = x_0;  two rows a step: as Euler with r' = x, then
+                           x' = r + dt/2·((x - h_0)/σ' + (r - h_1)/σ)
     DPM++ 1, 2, 3 M        h_0 = x_0;  x' of x, h_0, h_1, h_2;  SDE: other weights, + weight·z
     DPM++ SDE (two rows)   the midpoint's z1 is part of the whole step's noise: r' = A·x + B·z1
-                           carries it, then x' = r + C·h_0 + D·h_1 + E·z
+                           carries it, then x' = r + C·h_0 + D·z
     UniPC up to order 3    r is the last corrected x. The corrector is r' of r, h_0, h_1, h_2, h_3; the
                            predictor starts from it, so x' is its row multiplied out over the same terms
     LCM                    h_0 = x_0;  x' = √a'·(c_out·h_0 + c_skip·x) + √b'·z
@@ -33,6 +33,10 @@ papers' names (a = ᾱ_t, b = 1 - a, σ and α of a variance-preserving process,
                            x' = √(a'/a_s)·x_s + √(1 - a'/a_s)·z
     DDPM, fixed variance   h_0 = x_0;  x' = c_0·h_0 + c_t·x + std·z
     flow matching, Euler   h_0 = m;  x' = x + (σ' - σ)·h_0, with s = 1 and t = 1000·σ
+
+Two more columns are for pictures of which a part is kept: a kept pixel has `KEEP_LATENTS` of the
+picture's latents and `KEEP_NOISE` of the first noise after the evaluation, as the reference's inpainting
+blends it in. That goes into x only, never into r or what is kept of earlier evaluations.
 
 Not linear, so refused by name where a checkpoint asks for it: clipping or dynamic thresholding of x_0,
 and learned variances. PNDM's Runge–Kutta start (`skip_prk_steps` false) is linear, but it needs outputs
@@ -55,7 +59,7 @@ HISTORY = 4
 """How many earlier h the device keeps: h_1 … h_4."""
 
 MAX_ROWS = 2 * MAX_STEPS
-"""Rows enough for every table: no method here or planned evaluates more than twice a step."""
+"""Rows enough for every table: no method evaluates more than twice a step."""
 
 
 class Column(IntEnum):

@@ -134,14 +134,17 @@ class _Step:
         return ratios
 
     def solve(self, ratios: Array, order: int) -> Array:
-        """Return ρ that fulfil the first `order` conditions R·ρ = b, for as many of `ratios`."""
+        """Return ρ that fulfil the first `order` conditions R·ρ = b; no numbers where σ repeat."""
         b, phi, factorial = [], self.phi_1 / self.hh - 1, 1
         for power in range(1, order + 1):
             b.append(phi * factorial / self.b_h)
             factorial *= power + 1
             phi = phi / self.hh - 1 / factorial
         matrix = np.vander(ratios[:order], order, increasing=True).T
-        return np.linalg.solve(matrix, np.array(b))
+        try:
+            return np.linalg.solve(matrix, np.array(b))
+        except np.linalg.LinAlgError:
+            return np.full(order, np.nan)
 
 
 X, R, *H = np.eye(7)

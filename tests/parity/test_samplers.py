@@ -249,8 +249,18 @@ def test_a_config_written_for_another_scheduler_is_read_as_from_config_reads_it(
     reference: Reference, figures: Figures, sampler: Sampler
 ) -> None:
     for source in ("DDIM", "PNDM", "EulerDiscrete", "DPMSolverMultistep", "UniPCMultistep", "LCM", "DDPM"):
-        written = getattr(diffusers, f"{source}Scheduler").from_config(SD).config
-        compare(reference, figures, sampler, dict(written), (1, 2, 20))
+        written = dict(getattr(diffusers, f"{source}Scheduler").from_config(SD).config)
+        saved = {key: value for key, value in written.items() if not key.startswith("_use")}
+        for config in (written, saved):
+            compare(reference, figures, sampler, config, (1, 2, 20))
+
+
+@pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler is not Sampler.FLOW_EULER])
+def test_keys_that_an_old_config_lacks_have_the_reference_s_defaults(
+    reference: Reference, figures: Figures, sampler: Sampler
+) -> None:
+    """But for `clip_sample` and `skip_prk_steps`, whose defaults Stable Diffusion never had."""
+    compare(reference, figures, sampler, {"clip_sample": False, "skip_prk_steps": True}, (1, 2, 20))
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.3, 1.0])

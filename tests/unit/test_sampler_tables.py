@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -224,6 +225,7 @@ def test_a_count_of_steps_that_the_schedule_does_not_have_is_the_person_s_mistak
         (Sampler.DPMPP_2M, "solver_order", 4),
         (Sampler.DPMPP_2M, "use_flow_sigmas", True),
         (Sampler.DPMPP_2M, "variance_type", "learned"),
+        (Sampler.DPMPP_2M_SDE, "variance_type", "learned_range"),
         (Sampler.DPMPP_2M_KARRAS, "thresholding", True),
         (Sampler.DPMPP_SDE, "prediction_type", "sample"),
         (Sampler.HEUN, "clip_sample", True),
@@ -300,6 +302,19 @@ def test_pure_noise_and_an_epsilon_prediction_are_refused_together() -> None:
 def test_a_schedule_without_finite_coefficients_is_refused() -> None:
     with pytest.raises(UnreadableCheckpoint, match="no finite coefficients"):
         plan(Sampler.EULER, 20, {"trained_betas": [0.999] * 1000, "prediction_type": "v_prediction"})
+
+
+@pytest.mark.parametrize("timestep_spacing", ["leading", "linspace", "trailing"])
+@pytest.mark.parametrize("sampler", ON_NOISE)
+def test_as_many_steps_as_timesteps_give_a_table_or_a_refusal(
+    sampler: Sampler, timestep_spacing: str
+) -> None:
+    """Timesteps repeat then, and solvers divide by the steps between them."""
+    for solver_order in (1, 2, 3):
+        config = {**SD, "num_train_timesteps": 100, "original_inference_steps": 100}
+        config |= {"timestep_spacing": timestep_spacing, "solver_order": solver_order}
+        with suppress(UnreadableCheckpoint):
+            assert np.isfinite(plan(sampler, 100, config).rows).all()
 
 
 def test_a_last_step_of_no_length_changes_nothing() -> None:
