@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import huggingface_hub
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import pytest
+from checkpoint_files import original_form, write_original
+from checkpoints import make_tiny_checkpoint
 
 from bot import oneshot
 from bot.cli import main
@@ -64,6 +68,50 @@ def test_the_same_command_gives_the_same_bytes_and_a_grids_tiles_are_the_seeds_a
     grid = pixels(tmp_path / "grid.png")
     assert grid.shape == (64, 128, 3)
     assert np.array_equal(grid[:, 64:], pixels(tmp_path / "tiny-7.png"))
+
+
+@pytest.mark.slow
+def test_a_folder_a_single_file_and_a_hub_id_paint_the_same(
+    imagine: Imagine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_tiny_checkpoint(tmp_path / "folder", **original_form("SD 1"))
+    (tmp_path / "one").mkdir()
+    file = write_original(folder, tmp_path / "one" / "model.safetensors")
+    shutil.copytree(folder / "tokenizer", tmp_path / "one" / "tokenizer")
+    commit = "1" * 40  # as a download leaves it; nobody can be asked, tests being without a hub
+    repository = tmp_path / "hub" / "models--someone--tiny"
+    shutil.copytree(folder, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+
+    how = ("--steps", "2", "--seed", "7", "--size", "64x64", "--guidance", "1", "--sampler", "ddim")
+    for name, model in (("a", folder), ("b", file), ("c", Path("someone/tiny"))):
+        assert imagine(PROMPT, *how, "-o", f"{name}.png", model=model) == 0
+    assert np.array_equal(pixels(tmp_path / "a.png"), pixels(tmp_path / "b.png"))
+    assert np.array_equal(pixels(tmp_path / "a.png"), pixels(tmp_path / "c.png"))
+
+
+@pytest.mark.slow
+def test_a_picture_is_started_from_masked_and_enlarged(
+    imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = ("--steps", "4", "--seed", "7", "--guidance", "1")
+    PIL.Image.fromarray(np.arange(64 * 64 * 3, dtype=np.uint32).reshape(64, 64, 3).astype(np.uint8)).save(
+        tmp_path / "start.png"
+    )
+    PIL.Image.new("L", (64, 64), 255).save(tmp_path / "mask.png")
+    how = ("--image", "start.png", "--mask", "mask.png", "--strength", "0.5", "--enlarge", "96x96")
+    long = PROMPT + " and a small star" * 100
+    assert imagine(long, *quick, *how, "-o", "x.png") == 0
+    assert pixels(tmp_path / "x.png").shape == (96, 96, 3)
+    assert "left out: " in capsys.readouterr().err
+
+
+def test_a_mask_needs_a_picture(imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    PIL.Image.new("L", (64, 64), 255).save(tmp_path / "mask.png")
+    assert imagine(PROMPT, "--mask", "mask.png") == 2
+    assert "send that picture too" in capsys.readouterr().err
 
 
 def test_only_what_the_picture_needs_is_compiled(
