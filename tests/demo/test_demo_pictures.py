@@ -1,0 +1,98 @@
+"""Members of the demo's server start from pictures that they send."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import pytest
+from running_demo import Demo
+
+from bot.sandbox.client import Member
+
+PATIENCE = 120.0
+"""Seconds; a picture takes one or two on an idle machine."""
+
+SIZE = 128
+PROMPT = "a red circle on a white background"
+Pixels = npt.NDArray[np.float64]
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+
+def drawn() -> PIL.Image.Image:
+    """A yellow square on blue: nothing of what the prompt says."""
+    picture = PIL.Image.new("RGB", (SIZE, SIZE), (20, 40, 200))
+    picture.paste((240, 220, 30), (32, 32, 96, 96))
+    return picture
+
+
+def half() -> PIL.Image.Image:
+    """A mask: the right half is painted anew."""
+    mask = PIL.Image.new("L", (SIZE, SIZE), 0)
+    mask.paste(255, (SIZE // 2, 0, SIZE, SIZE))
+    return mask
+
+
+def saved(picture: PIL.Image.Image, kind: str = "PNG") -> bytes:
+    file = io.BytesIO()
+    picture.save(file, kind)
+    return file.getvalue()
+
+
+def pixels(picture: PIL.Image.Image) -> Pixels:
+    return np.asarray(picture.convert("RGB"), np.float64) / 255
+
+
+def difference(first: Pixels, second: Pixels) -> float:
+    return float(np.abs(first - second).mean())
+
+
+async def answered(member: Member, interaction: Any) -> tuple[Any, Pixels]:
+    message = await member.message_of(interaction, lambda m: bool(m["attachments"]), timeout=PATIENCE)
+    data = await member.attachment_bytes(message)
+    return message, pixels(PIL.Image.open(io.BytesIO(data)))
+
+
+async def test_a_little_strength_stays_nearer_to_the_picture_than_much(demo: Demo) -> None:
+    start = drawn()
+    async with Member(demo.address, "Ravi") as ravi:
+        near, far = [
+            await answered(
+                ravi,
+                await ravi.imagine(prompt=PROMPT, seed=7, image=saved(start, "JPEG"), strength=strength),
+            )
+            for strength in (0.2, 0.9)
+        ]
+    distances = [difference(painted, pixels(start)) for _, painted in (near, far)]
+    assert 1.5 * distances[0] < distances[1]
+
+
+async def test_vary_paints_another_like_the_one_under_which_it_is_pressed(demo: Demo) -> None:
+    async with Member(demo.address, "Ravi") as ravi:
+        message, first = await answered(ravi, await ravi.imagine(prompt=PROMPT, seed=7))
+        told, varied = await answered(ravi, await ravi.press(message, "Vary"))
+    assert "from a picture, strength 0.5" in str(told["components"])
+    assert 0 < difference(varied, first) < 0.15
+
+
+async def test_what_a_mask_keeps_is_kept_and_the_rest_is_what_the_words_say(demo: Demo) -> None:
+    start = drawn()
+    async with Member(demo.address, "Omar") as omar:
+        asked = await omar.imagine(prompt=PROMPT, seed=7, image=saved(start), mask=saved(half()))
+        _, painted = await answered(omar, asked)
+    kept, anew = np.s_[:, : SIZE // 2 - 8], np.s_[:, SIZE // 2 + 8 :]
+    near, far = (difference(painted[part], pixels(start)[part]) for part in (kept, anew))
+    assert near < 0.1 < 2 * near < far
+
+
+async def test_a_file_that_is_no_picture_is_one_sentence(demo: Demo) -> None:
+    async with Member(demo.address, "Yuna") as yuna:
+        asked = await yuna.imagine(prompt=PROMPT, image=("그림.png", b"#!/bin/sh\n"))
+        message = await yuna.wait_for_message(
+            lambda m: (m.get("interaction_metadata") or {}).get("id") == asked and bool(m["content"])
+        )
+    assert message["content"].startswith("“이미지”은(는) 읽을 수 있는 그림이 아닙니다.")
