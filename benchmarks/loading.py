@@ -235,9 +235,8 @@ def main() -> None:
         where = "from the disk" if options.from_disk else "files in the page cache"
         print(f"conditions: {options.stored} files into {options.dtype}, {where}")
         print(f"files {total:.0f} MiB, the largest {largest:.0f} MiB; goal {GOAL * largest:.0f} MiB beside")
-        print(
-            f"{'':34}{'s':>8}{'processor, s':>14}{'arrays, MiB':>14}{'peak, MiB':>12}{'beside, MiB':>14}{'of largest':>12}"
-        )
+        names = ("s", "processor, s", "arrays, MiB", "peak, MiB", "beside, MiB", "of largest")
+        print(" " * 34 + "".join(f"{name:>14}" for name in names))
         for title, who, kept in (
             ("ours, nothing kept", "ours", ""),
             ("ours, first, keeping", "ours", cache),
@@ -245,9 +244,9 @@ def main() -> None:
             ("diffusers", "diffusers", ""),
         ):
             each = load_apart(who, folder, kept, options)
-            times = f"{each['seconds']:8.1f}{each['processor']:14.1f}"
-            memory = f"{each['arrays']:14.0f}{each['peak']:12.0f}{each['beside']:14.0f}"
-            print(f"{title:34}{times}{memory}{each['beside'] / largest:12.2f}", flush=True)
+            values = (each[key] for key in ("seconds", "processor", "arrays", "peak", "beside"))
+            row = "".join(f"{value:14.1f}" for value in values)
+            print(f"{title:34}{row}{each['beside'] / largest:14.2f}", flush=True)
 
 
 if __name__ == "__main__":

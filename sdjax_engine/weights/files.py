@@ -47,16 +47,6 @@ def find_source(
     )
 
 
-def find_folder(source: str, *, revision: str | None, variant: str | None) -> Path:
-    """Return the local folder of a checkpoint in the diffusers layout; raises UnreadableCheckpoint."""
-    path = find_source(source, revision=revision, variant=variant)
-    if not path.is_dir():
-        raise UnreadableCheckpoint(
-            f"{source} is a file; give the folder of a checkpoint in diffusers layout."
-        )
-    return path
-
-
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file, or raise UnreadableCheckpoint."""
     try:

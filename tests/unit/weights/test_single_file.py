@@ -68,6 +68,37 @@ def test_networks_of_a_single_file_are_those_of_its_folder(
         assert all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
 
 
+def test_transformers_of_uneven_depth_are_found(tmp_path: Path) -> None:
+    form = original_form("SDXL")
+    uneven = {
+        "layers_per_block": 2,
+        "transformer_layers_per_block": (1, (1, 2)),
+        "reverse_transformer_layers_per_block": ((2, 1, 3), 1),
+    }
+    folder = make_tiny_checkpoint(tmp_path / "folder", **form | {"unet": form["unet"] | uneven})
+
+    ours = load_checkpoint(str(single_file(folder, tmp_path))).unet
+    expected = load_checkpoint(str(folder)).unet
+
+    assert all(np.array_equal(a, b) for a, b in zip(leaves(ours), leaves(expected), strict=True))
+
+
+def test_text_encoder_is_read_with_the_names_of_early_files(
+    folders: dict[str, Path], loaded: dict[str, Checkpoint], tmp_path: Path
+) -> None:
+    file = single_file(folders["SD 1"], tmp_path)
+    prefix = "cond_stage_model.transformer."
+    early = {name.replace(f"{prefix}text_model.", prefix): x for name, x in load_file(file).items()}
+    save_file(early | {f"{prefix}embeddings.position_ids": np.arange(77)[None]}, file)
+
+    ours = load_checkpoint(str(file)).text_encoder
+
+    assert prefix + "final_layer_norm.weight" in early
+    assert all(
+        np.array_equal(a, b) for a, b in zip(leaves(ours), leaves(loaded["SD 1"].text_encoder), strict=True)
+    )
+
+
 @pytest.mark.parity
 @pytest.mark.parametrize("family", FAMILIES)
 def test_reference_reads_the_same_networks_from_the_file(
