@@ -24,7 +24,8 @@ class ModelSpec:
     `source` is a folder in the diffusers layout, a hub id, a .safetensors file in the original layout, or
     "demo" for the bundled checkpoint;
     `revision` and `variant` choose among a hub repository's states and files. `loras` are the files of the
-    LoRAs in the offer, by the names they have there; all those of one picture may have a rank of `lora_rank`.
+    LoRAs in the offer, by the names they have there; those of one picture may have a rank of `lora_rank` all
+    together (0: whatever they have).
     """
 
     offer: Offer
@@ -40,7 +41,7 @@ class ModelSpec:
         if set(self.loras) != set(self.offer.loras):
             offered, there = list(self.offer.loras), list(self.loras)
             raise ValueError(f"{self.offer.model} offers the LoRAs {offered}, but has files of {there}")
-        if self.lora_rank < 1:
+        if self.lora_rank < 0:
             raise ValueError(f"{self.offer.model} cannot have a LoRA rank of {self.lora_rank}")
 
 

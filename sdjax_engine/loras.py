@@ -52,7 +52,8 @@ class LoraBank:
     ) -> LoraBank:
         """Read the LoRAs in `files`, by the names under which they are offered, for this checkpoint.
 
-        `put` places an array on the devices. Raises UnreadableCheckpoint with all that is wrong with any.
+        `put` places an array on the devices. One picture may gather `rank` rows, with 0 as many as there are.
+        Raises UnreadableCheckpoint with all that is wrong with any.
         """
         if not files:
             return cls()
@@ -65,7 +66,7 @@ class LoraBank:
             rows += lora.rank
         dtypes = {name: dtype_of(component) for name, component in components.items()}
         banks = fill(tuple(loras.values()), tuple(spans.values()), shapes, dtypes=dtypes, put=put)
-        return cls(banks=banks, spans=spans, rank=min(rank, rows - 1))
+        return cls(banks=banks, spans=spans, rank=min(rank or rows, rows - 1))
 
     @property
     def rank_of_texts(self) -> int:
@@ -135,7 +136,7 @@ def read_all(files: Mapping[str, Path], shapes: Shapes, *, rank: int) -> dict[st
         except UnreadableCheckpoint as error:
             problems.append(str(error))
             continue
-        if lora.rank > rank:
+        if 0 < rank < lora.rank:
             problems.append(f"The LoRA {lora.file} has the rank {lora.rank}: raise lora_rank, now {rank}.")
         loras[name] = lora
     if problems:

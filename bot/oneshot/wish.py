@@ -63,6 +63,7 @@ class Wish:
             revision=self.revision,
             variant=self.variant,
             loras={lora.name: lora.file for lora in self.loras},
+            lora_rank=0,
         )
 
 

@@ -69,9 +69,9 @@ def read_lora(path: Path, shapes: Shapes) -> LoraFile:
     keys, problems = sort_keys(contents.shapes, shapes)
     problems += find_misfits(contents, keys, shapes)
     if not keys and not problems:
-        problems = ["it holds no tensors"]
+        problems = ["no tensors"]
     if problems:
-        raise UnreadableCheckpoint(f"{file} is no LoRA for this model: {'; '.join(problems)}.")
+        raise UnreadableCheckpoint(f"{file} does not fit the model as a LoRA: {'; '.join(problems)}.")
     try:
         layers = {place: settle(place, roles, contents) for place, roles in keys.items()}
     except (TypeError, ValueError, AttributeError, re.error) as error:
@@ -143,8 +143,8 @@ def sort_keys(keys: Iterable[str], shapes: Shapes) -> tuple[Keys, list[str]]:
             if roles.setdefault(part[1], key) != key:
                 repeated.append(key)
     problems = [f"{kind} is not supported: {shorten(names)}" for kind, names in others.items()]
-    problems += [f"{len(unknown)} tensors are of no layer that it has: {shorten(unknown)}"] if unknown else []
-    problems += [f"{len(repeated)} tensors are there twice: {shorten(repeated)}"] if repeated else []
+    problems += [f"tensors of no layer of the model: {shorten(unknown)}"] if unknown else []
+    problems += [f"tensors of one layer twice: {shorten(repeated)}"] if repeated else []
     return found, problems
 
 
@@ -159,11 +159,11 @@ def find_misfits(contents: Contents, keys: Keys, shapes: Shapes) -> list[str]:
     ]
     alphas = [name for name, alpha in contents.alphas.items() if not math.isfinite(alpha)]
     kinds = (
-        ("layers lack one of their two factors", sorted(map(str, halves))),
-        ("layers are of another shape", misshapen),
-        ("alphas are not one number", alphas),
+        ("layers without one of their two factors", sorted(map(str, halves))),
+        ("layers of another shape", misshapen),
+        ("alphas that are not one number", alphas),
     )
-    return [f"{len(names)} {what}: {shorten(names)}" for what, names in kinds if names]
+    return [f"{what}: {shorten(names)}" for what, names in kinds if names]
 
 
 def fit(down: tuple[int, ...], up: tuple[int, ...], shape: LayerShape) -> bool:
