@@ -1,6 +1,6 @@
 // What stands at the top of a channel: where one is, and commands to try with one press.
 
-import { commandForWords } from "./commands.js";
+import { commandForFiles, commandForWords } from "./commands.js";
 import { byId, h } from "./dom.js";
 
 const PROMPTS = [
@@ -8,6 +8,16 @@ const PROMPTS = [
   "a small yellow moon on a black background",
   "a large green flower on a pink background",
 ];
+
+// What can be done here, as far as the bot has said so.
+function hint(commands) {
+  if (commands.length === 0) {
+    return "The bot has not come online yet: its commands will appear by themselves.";
+  }
+  const files = commandForFiles(commands);
+  const drop = files ? ` Drop or paste a file to use it with /${files.label}.` : "";
+  return `Type / to see what the bot can do.${drop}`;
+}
 
 /** `tryOut(text)` puts a command into the command box. */
 export function createWelcome(model, tryOut) {
@@ -26,9 +36,7 @@ export function createWelcome(model, tryOut) {
         h("b", { text: me.name }),
         me.moderator ? ", a moderator" : null,
         ". ",
-        model.commands.length > 0
-          ? "Type / to see what the bot can do."
-          : "The bot has not come online yet: its commands will appear by themselves.",
+        hint(model.commands),
       ),
       examples.length > 0
         ? h(
