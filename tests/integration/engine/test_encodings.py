@@ -1,0 +1,68 @@
+"""A text is encoded once and remembered, wherever it was encoded and wherever it is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from engines import like
+
+from sdjax_engine.encodings import Text, TextEncodings
+from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.state import Encoding
+
+
+class Counted:
+    """The model's own program, and how often it was asked."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        self.program = model.encodings._encode
+        self.times = 0
+
+    def __call__(self, *text: jax.Array) -> Encoding:
+        self.times += 1
+        return self.program(*text)
+
+
+@pytest.fixture
+def counted(model: LoadedModel) -> Counted:
+    return Counted(model)
+
+
+def remember(model: LoadedModel, counted: Counted, **how: Any) -> TextEncodings:
+    return TextEncodings(model.mesh, counted, ids_shape=model.encodings._ids_shape, **how)
+
+
+def text(model: LoadedModel, prompt: str) -> Text:
+    return model.prepare(like(prompt=prompt)).texts[1]
+
+
+def test_each_text_is_encoded_once_and_the_same_on_every_device(model: LoadedModel, counted: Counted) -> None:
+    encodings = remember(model, counted)
+    star, moon = text(model, "a star"), text(model, "a moon")
+    together = encodings.gather([star, moon])
+    swapped = encodings.gather([moon, star])
+    alone = encodings.gather([star, star])
+    assert counted.times == 1
+    for here, there, both in zip(together, swapped, alone, strict=True):
+        np.testing.assert_array_equal(np.asarray(here), np.asarray(there)[::-1])
+        np.testing.assert_array_equal(np.asarray(both), np.asarray(here)[[0, 0]])
+    assert not np.array_equal(*np.asarray(together.hidden))
+
+
+def test_only_so_many_texts_are_remembered(model: LoadedModel, counted: Counted) -> None:
+    encodings = remember(model, counted, remembered=2)
+    star, moon, heart = (text(model, f"a {thing}") for thing in ("star", "moon", "heart"))
+    encodings.gather([star, moon])
+    encodings.gather([star, heart])  # the moon was used longest ago
+    encodings.gather([star, heart])
+    assert counted.times == 2
+    encodings.gather([moon, moon])
+    assert counted.times == 3
+
+
+def test_only_as_many_tokens_count_as_the_text_has_chunks(model: LoadedModel) -> None:
+    lengths = model.encodings.gather([text(model, "a star"), text(model, "a star " * 100)]).length
+    assert np.asarray(lengths).tolist() == [77, 231]
