@@ -16,10 +16,11 @@ import PIL.Image
 from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
+from sdjax_engine.models.clip_pixels import settle_preprocessing
 from sdjax_engine.pipelines import spread
 from sdjax_engine.pipelines.calls import Form, Inputs, guidance_of, is_guided
 from sdjax_engine.pipelines.networks import Network, Params, as_removed, take_apart
-from sdjax_engine.pipelines.painting import Bound, Condition, Start, decode, latents_of
+from sdjax_engine.pipelines.painting import Bound, Condition, Shown, Start, checked, decode, latents_of
 from sdjax_engine.pipelines.pictures import to_pil
 from sdjax_engine.pipelines.sampling import Sampling, channels_first, channels_last, normal
 from sdjax_engine.pipelines.schedulers import FlaxScheduler, scheduler_of
@@ -91,7 +92,8 @@ class FlaxDiffusionPipeline:
     ) -> tuple[Self, Params]:
         """Return the pipeline of a checkpoint, "demo", a folder or a hub id, and its parameters.
 
-        `dtype` is bfloat16 or float32, the default. `safety_checker=None` leaves it out. Raises
+        `dtype` is bfloat16 or float32, the default. The parameters lie in the host's memory: `replicate` or
+        `jax.device_put` bring them to the devices. `safety_checker=None` leaves it out. Raises
         UnreadableCheckpoint for whatever is wrong.
         """
         checkpoint = load_checkpoint(
@@ -99,9 +101,11 @@ class FlaxDiffusionPipeline:
             dtype=jnp.dtype(dtype or jnp.float32).name,
             revision=revision,
             variant=variant,
+            safety_checker=safety_checker is not None,
+            put=np.asarray,
         )
         networks, params = cls._networks(checkpoint)
-        if checkpoint.safety_checker is not None and safety_checker is not None:
+        if checkpoint.safety_checker is not None:
             networks["safety_checker"], params["safety_checker"] = take_apart(checkpoint.safety_checker)
         pipeline = cls(
             **networks,
@@ -173,8 +177,14 @@ class FlaxDiffusionPipeline:
             guidance_scale=guidance_of(guidance_scale, prompt_ids.shape[: -self.ids_axes]),
             **arrays,
         )
-        guided = is_guided(guidance_scale)
-        return inputs, Form(height=height, width=width, guided=guided, latents_only=latents_only)
+        form = Form(
+            height=height,
+            width=width,
+            guided=is_guided(guidance_scale),
+            latents_only=latents_only,
+            checked=self.safety_checker is not None,
+        )
+        return inputs, form
 
     def _negative(self, neg_prompt_ids: Any, prompt_ids: Any) -> Any:
         """Return ids like `prompt_ids`: those given, or the empty prompt's."""
@@ -235,24 +245,35 @@ class FlaxDiffusionPipeline:
 
     # The way onto the devices.
 
+    def _show(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form) -> Shown:
+        """Return what `_paint` returns, black where the safety checker finds it unfit, and what it found."""
+        images = self._paint(params, inputs, sampling, form)
+        if self.safety_checker is None or not form.checked:
+            return Shown(images)
+        return checked(
+            self.safety_checker.bind(params["safety_checker"]),
+            images,
+            settle_preprocessing(self.feature_extractor or {}),
+        )
+
     @cached_property
     def _alone(self) -> Any:
-        return jax.jit(self._paint, static_argnames="form")
+        return jax.jit(self._show, static_argnames="form")
 
     @cached_property
     def _on_each(self) -> Any:
         def paint(params: Params, inputs: Inputs, sampling: Sampling, *, form: Form, mesh: Mesh) -> Any:
             def one(params: Params, inputs: Inputs, sampling: Sampling) -> Any:
-                return self._paint(params, inputs, sampling, form)
+                return self._show(params, inputs, sampling, form)
 
             return spread.over(mesh, one, (params, inputs), sampling)
 
         return jax.jit(paint, static_argnames=("form", "mesh"))
 
-    def _run(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form, *, jit: bool) -> Any:
-        """Return what `_paint` returns, computed on one device or, with `jit`, on all that have a part."""
+    def _run(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form, *, jit: bool) -> Shown:
+        """Return what `_show` returns, computed on one device or, with `jit`, on all that have a part."""
         if not jit:
-            return self._alone(params, inputs, sampling, form=form)
+            return Shown(*self._alone(params, inputs, sampling, form=form))
         mesh = spread.mesh_over(len(inputs.prompt_ids))
         params, inputs = spread.place((params, inputs), mesh)
-        return self._on_each(params, inputs, sampling, form=form, mesh=mesh)
+        return Shown(*self._on_each(params, inputs, sampling, form=form, mesh=mesh))

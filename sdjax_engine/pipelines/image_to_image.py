@@ -67,8 +67,8 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
             noise=noise,
         )
         sampling = self._sampling(num_inference_steps, strength)
-        images = self._run(params, inputs, sampling, form, jit=jit)
-        return self._output(images, return_dict=return_dict)
+        shown = self._run(params, inputs, sampling, form, jit=jit)
+        return self._output(shown, return_dict=return_dict)
 
     def _generate(  # noqa: PLR0917 – likewise
         self,

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
+from sdjax_engine.models.safety_checker import flagged
 from sdjax_engine.pipelines.calls import Form, Inputs
 from sdjax_engine.pipelines.sampling import Sampling, denoise
 
@@ -32,6 +34,13 @@ class Bound(NamedTuple):
     text_encoders: tuple[Any, ...]
     unet: Any
     vae: Any
+
+
+class Shown(NamedTuple):
+    """The pictures (n, height, width, 3) of a call, and for each (n,) whether it was found unfit to show."""
+
+    images: jax.Array
+    unfit: jax.Array | None = None
 
 
 def latents_of(  # noqa: PLR0917 – what a call is made of, in the order in which it comes to be
@@ -61,3 +70,9 @@ def decode(vae: Any, latents: jax.Array, scaling_factor: float) -> jax.Array:
     """Return the pictures (n, height, width, 3) from 0 to 1, float32."""
     picture = vae.decode(latents / scaling_factor)
     return jnp.clip(picture.astype(jnp.float32) / 2 + 0.5, 0.0, 1.0)
+
+
+def checked(checker: Any, pictures: jax.Array, preprocessing: Preprocessing) -> Shown:
+    """Return the pictures, black where the checker finds them unfit; it sees them as they will be saved."""
+    unfit = flagged(checker(clip_pixels(pictures, preprocessing)))
+    return Shown(jnp.where(unfit[:, None, None, None], 0.0, pictures), unfit)

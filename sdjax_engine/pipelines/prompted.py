@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.pipelines.base import FlaxDiffusionPipeline
 from sdjax_engine.pipelines.calls import Form, Inputs
-from sdjax_engine.pipelines.painting import Bound, Condition
+from sdjax_engine.pipelines.painting import Bound, Condition, Shown
 
 GUIDANCE_SCALE = 7.5
 STEPS = 50
@@ -46,6 +45,7 @@ class PromptedPipeline(FlaxDiffusionPipeline):
         ids = [inputs.neg_prompt_ids, inputs.prompt_ids] if form.guided else [inputs.prompt_ids]
         return Condition(context=encoder(jnp.concatenate(ids)).hidden)
 
-    def _output(self, images: jax.Array, *, return_dict: bool) -> Any:
-        output = FlaxStableDiffusionPipelineOutput(np.asarray(images))
+    def _output(self, shown: Shown, *, return_dict: bool) -> Any:
+        unfit = False if shown.unfit is None else np.asarray(shown.unfit).reshape(-1).tolist()
+        output = FlaxStableDiffusionPipelineOutput(np.asarray(shown.images), unfit)
         return output if return_dict else output.to_tuple()

@@ -12,13 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from huggingface_hub import hf_hub_download
-
-from sdjax_engine.request import Sampler, UnreadableCheckpoint
+from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, plan
 from sdjax_engine.samplers.tables import Table
-from sdjax_engine.weights.files import DEMO, find_folder, read_json
-from sdjax_engine.wording import first_line
+from sdjax_engine.weights.files import find_source, read_json
 
 CONFIG = "scheduler_config.json"
 TRAINED = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas")
@@ -58,8 +55,8 @@ class FlaxScheduler:
 
         Raises UnreadableCheckpoint.
         """
-        file = find_config(str(pretrained_model_name_or_path), subfolder, revision=revision)
-        scheduler = cls.from_config(read_json(file))
+        path = find_source(str(pretrained_model_name_or_path), revision=revision, weights=False)
+        scheduler = cls.from_config(read_json(path / subfolder / CONFIG))
         return scheduler, scheduler.create_state()
 
     def create_state(self) -> dict[str, Any]:
@@ -151,13 +148,3 @@ def without_last_row(table: Table) -> Table:
         init_latent_scale=table.init_latent_scale,
         first_level=table.first_level,
     )
-
-
-def find_config(source: str, subfolder: str, *, revision: str | None) -> Path:
-    """Return the path of a checkpoint's scheduler_config.json, which is fetched alone from the hub."""
-    if source == DEMO or Path(source).expanduser().is_dir():
-        return find_folder(source, revision=revision, variant=None) / subfolder / CONFIG
-    try:
-        return Path(hf_hub_download(source, CONFIG, subfolder=subfolder, revision=revision))
-    except (OSError, ValueError) as error:
-        raise UnreadableCheckpoint(f"There is no scheduler of {source}: {first_line(error)}") from error

@@ -100,7 +100,7 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
             latents_only=output_type == "latent",
         )
         made = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
-        output = FlaxStableDiffusionXLPipelineOutput(np.asarray(made))
+        output = FlaxStableDiffusionXLPipelineOutput(np.asarray(made.images))
         return output if return_dict else (output.images,)
 
     def _generate(  # noqa: PLR0917 – likewise

@@ -1,0 +1,127 @@
+"""The guide "Stable Diffusion in JAX / Flax", step by step, on eight devices; only the import line is ours.
+
+A program of its own, because the number of devices is fixed for a process:
+
+    guide_lines.py CHECKPOINT FOLDER
+
+Arrays and pictures go into FOLDER, everything else is printed as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import flax
+import jax
+import jax.monitoring
+import jax.numpy as jnp
+import numpy as np
+from flax.jax_utils import replicate
+from flax.training.common_utils import shard
+from jax import pmap
+
+from sdjax_engine import FlaxStableDiffusionPipeline, make_image_grid
+
+COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+class Compilations:
+    """Counts what is compiled."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        jax.monitoring.register_event_duration_secs_listener(self._hear)
+
+    def _hear(self, event: str, _seconds: float, **_details: Any) -> None:
+        self.count += event == COMPILED
+
+
+def main(checkpoint: str, folder: Path) -> None:
+    compilations = Compilations()
+    said: dict[str, Any] = {}
+
+    # 1. The devices.
+    said["devices"] = jax.device_count(), jax.devices()[0].device_kind
+
+    # 2 and 3. The precision, the pipeline and, apart from it, the parameters.
+    dtype = jnp.float32
+    pipeline, params = FlaxStableDiffusionPipeline.from_pretrained(checkpoint, dtype=dtype)
+    said["parts"] = sorted(params)
+    said["dtypes"] = sorted({str(leaf.dtype) for leaf in jax.tree.leaves(params)})
+
+    # 4. The prompts as ids.
+    prompt = "a red circle on a white background"
+    prompt = [prompt] * jax.device_count()
+    prompt_ids = pipeline.prepare_inputs(prompt)
+    said["ids"] = prompt_ids.shape, str(prompt_ids.dtype)
+
+    # 5. Parameters and prompts on every device.
+    p_params = flax.jax_utils.replicate(params)
+    prompt_ids = flax.training.common_utils.shard(prompt_ids)
+    said["sharded ids"] = prompt_ids.shape
+    said["replicated"] = sorted({leaf.shape[0] for leaf in jax.tree.leaves(p_params)})
+
+    # 6. One key for each device.
+    def create_key(seed: int = 0) -> jax.Array:
+        return jax.random.PRNGKey(seed)
+
+    rng = create_key(0)
+    rng = jax.random.split(rng, jax.device_count())
+
+    # 7. The pictures; the first call compiles.
+    images = pipeline(prompt_ids, p_params, rng, jit=True)[0]
+    np.save(folder / "first.npy", images)
+    before = compilations.count
+    np.save(folder / "again.npy", pipeline(prompt_ids, p_params, rng, jit=True).images)
+    for steps, guidance in ((7, 7.5), (3, 12.0)):
+        pipeline(prompt_ids, p_params, rng, num_inference_steps=steps, guidance_scale=guidance, jit=True)
+    said["compiled later"] = compilations.count - before
+
+    # 8. As files.
+    images = images.reshape((images.shape[0] * images.shape[1], *images.shape[-3:]))
+    images = pipeline.numpy_to_pil(images)
+    make_image_grid(images, rows=2, cols=4).save(folder / "grid.png")
+    images[0].save(folder / "picture.png")
+
+    # 9. Another prompt on every device; two on each of four, and two prompts four times each.
+    others = ["a red circle", "a green star", "a blue heart", "a black square"]
+    eight = [*others, *(f"{each} on the left" for each in others)]
+    prompt_ids = shard(pipeline.prepare_inputs(eight))
+    np.save(folder / "eight.npy", pipeline(prompt_ids, p_params, rng, jit=True).images)
+    twice = shard(pipeline.prepare_inputs(others[:2] * 4))
+    np.save(folder / "twice.npy", pipeline(twice, p_params, rng, jit=True).images)
+    said["two on each in bfloat16"] = paint_in_bfloat16(checkpoint, [*eight, *eight])
+
+    # 10. The function for one device, mapped by hand.
+    p_generate = pmap(pipeline._generate)
+    images = p_generate(prompt_ids, p_params, rng)
+    images = images.block_until_ready()
+    np.save(folder / "mapped.npy", images)
+
+    # And without jit: no axis of devices.
+    alone = pipeline(prompt_ids[3], params, rng[3])
+    np.save(folder / "alone.npy", alone.images)
+    said["unsafe"] = alone.nsfw_content_detected
+    print(json.dumps(said))
+
+
+def paint_in_bfloat16(checkpoint: str, prompts: list[str]) -> dict[str, Any]:
+    """Paint two prompts on each device; the dtypes of the parameters, the shape and dtype of the pictures."""
+    pipeline, params = FlaxStableDiffusionPipeline.from_pretrained(checkpoint, dtype=jnp.bfloat16)
+    ids = shard(pipeline.prepare_inputs(prompts))
+    keys = jax.random.split(jax.random.PRNGKey(0), jax.device_count())
+    images = pipeline(ids, replicate(params), keys, num_inference_steps=3, jit=True).images
+    return {
+        "parameters": sorted({str(leaf.dtype) for leaf in jax.tree.leaves(params)}),
+        "pictures": [images.shape, str(images.dtype)],
+        "finite": bool(np.isfinite(images).all()),
+        "varied": float(images.std()),
+    }
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_num_cpu_devices", 8)
+    main(sys.argv[1], Path(sys.argv[2]))
