@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
 import PIL.Image
+from PIL.PngImagePlugin import PngInfo
 
-from sdjax_engine.images import encode_jpeg, encode_png, encode_webp, grid_shape, make_grid
-from sdjax_engine.request import Request
+from sdjax_engine.images import (
+    PARAMETERS_CHUNK,
+    RECIPE_CHUNK,
+    encode_jpeg,
+    encode_webp,
+    grid_shape,
+    make_grid,
+)
 
 SMALLEST_SIDE = 64
 
@@ -24,17 +32,20 @@ class PictureFile:
     suffix: str
 
 
-def combine(files: Sequence[bytes], request: Request, extra: Mapping[str, str]) -> bytes:
-    """One PNG of finished pictures: the file itself when it is one, otherwise their grid at full size.
+def combine(files: Sequence[bytes]) -> bytes:
+    """One PNG of files from `encode_png`: the file itself when it is one, otherwise their grid at full size.
 
-    The grid carries the recipe of its first picture, `extra`, and how many pictures it shows. Takes
-    long: call it in a thread.
+    The grid carries the recipe of its first picture and how many pictures it shows. Takes long: call it in
+    a thread.
     """
     if len(files) == 1:
         return files[0]
-    pictures = [PIL.Image.open(io.BytesIO(data)).convert("RGB") for data in files]
-    grid = make_grid(pictures, *grid_shape(len(pictures)))
-    return encode_png(np.asarray(grid), request, extra={**extra, "pictures": str(len(files))})
+    pictures = [PIL.Image.open(io.BytesIO(data)) for data in files]
+    texts = _texts(pictures[0].info, count=len(files))
+    grid = make_grid([picture.convert("RGB") for picture in pictures], *grid_shape(len(pictures)))
+    file = io.BytesIO()
+    grid.save(file, format="PNG", pnginfo=texts, compress_level=6)
+    return file.getvalue()
 
 
 def fit(png: bytes, limit: int) -> PictureFile:
@@ -51,6 +62,16 @@ def fit(png: bytes, limit: int) -> PictureFile:
             return file
         smallest = min(smallest, file, key=lambda one: len(one.data))
     return smallest
+
+
+def _texts(info: Mapping[Any, Any], *, count: int) -> PngInfo:
+    """The texts that a picture brings along, with how many more are shown beside it."""
+    recipe = json.loads(info[RECIPE_CHUNK])
+    texts = PngInfo()
+    texts.add_text(PARAMETERS_CHUNK, info[PARAMETERS_CHUNK])
+    recipe["extra"]["pictures"] = str(count)
+    texts.add_text(RECIPE_CHUNK, json.dumps(recipe, sort_keys=True))
+    return texts
 
 
 def _forms(png: PIL.Image.Image) -> Iterator[tuple[str, Callable[[], bytes]]]:

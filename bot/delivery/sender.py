@@ -96,7 +96,7 @@ class Sender:
             return without_picture(content, Texts.for_locale(job.origin.locale)), None
         except StoreUnavailable as error:
             raise DeliveryDelayed(str(error)) from error
-        return content, await asyncio.to_thread(combine, files, job.recipe.request(0), {"job": job.id})
+        return content, await asyncio.to_thread(combine, files)
 
     async def _deliver(self, delivery: Delivery, content: MessageContent, file: PictureFile | None) -> Sent:
         job = delivery.job

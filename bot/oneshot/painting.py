@@ -86,7 +86,7 @@ def imagine(
         painted = time.perf_counter()
     finally:
         engine.close(drain=False)
-    data = combine([encode_png(image.pixels, image.request) for image in images], images[0].request, {})
+    data = combine([encode_png(image.pixels, image.request) for image in images])
     file = output or free_name(recipe, data)
     file.write_bytes(data)
     timings = {"load": ready - started, "paint": painted - ready, "total": time.perf_counter() - started}
