@@ -14,6 +14,7 @@ import torch
 from flax import nnx
 
 from sdjax_engine.weights.names import arrange
+from sdjax_engine.weights.networks import OneKey
 from sdjax_engine.weights.tensors import parameters_of
 
 Array = npt.NDArray[np.float32]
@@ -35,7 +36,7 @@ class Filled:
         dtype: str = "float32",
         take: bool = False,
     ) -> None:
-        network = nnx.eval_shape(lambda: kind(config, dtype=jnp.dtype(dtype), rngs=nnx.Rngs(0)))
+        network = nnx.eval_shape(lambda: kind(config, dtype=jnp.dtype(dtype), rngs=OneKey()))
         self.graphdef, abstract = nnx.split(network)
         theirs = dict(reference.named_parameters())
         wanted = parameters_of(abstract)
