@@ -106,6 +106,11 @@ def _after_words(texts: Texts) -> list[str]:
             cancel=texts.gettext("Cancel"),
         ),
         texts.gettext(
+            "**{vary}** paints others like it, and **{enlarge}** paints it larger where its model can.",
+            vary=texts.gettext("Vary"),
+            enlarge=texts.gettext("Enlarge"),
+        ),
+        texts.gettext(
             "The picture's file holds its seed and settings: "
             "the same seed and settings paint the same picture."
         ),
