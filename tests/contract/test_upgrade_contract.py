@@ -1,0 +1,81 @@
+"""What an earlier version stored is read by this one, on every database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from recipes import ORIGIN, recipe
+from stores import TTL, Clock
+
+import bot.store
+from bot.jobs import State
+from bot.store import Store
+from bot.store.database import _create_engine, _parse
+
+FIRST = "0001"
+JOB = {
+    "id": "abcd1234",
+    "interaction_id": ORIGIN.interaction_id,
+    "interaction_token": ORIGIN.interaction_token,
+    "token_expires_at": ORIGIN.token_expires_at,
+    "application_id": ORIGIN.application_id,
+    "user_id": ORIGIN.user_id,
+    "guild_id": ORIGIN.guild_id,
+    "channel_id": ORIGIN.channel_id,
+    "locale": ORIGIN.locale,
+    "private": ORIGIN.private,
+    "recipe": (
+        '{"prompt": "a boat", "negative_prompt": "", "seed": 7, "variants": 1, "num_inference_steps": 20,'
+        ' "guidance_scale": 5.0, "sampler": "ddim", "width": 128, "height": 128, "model": "demo"}'
+    ),
+    "state": "waiting",
+    "created_at": 1.0,
+}
+IMAGE = {
+    "id": 1,
+    "job_id": JOB["id"],
+    "index": 0,
+    "seed": 7,
+    "lane": "demo:128x128:guided",
+    "steps": 20,
+    "share": 0.3,
+    "tag": 0.3,
+    "state": "waiting",
+    "step": 0,
+    "fencing_token": 0,
+    "worker_deaths": 0,
+}
+
+
+def make_first_tables(connection: sa.Connection) -> None:
+    """The tables as the first version had them, with one job in them."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(bot.store.__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, FIRST)
+    for table, row in (("jobs", JOB), ("images", IMAGE)):
+        names = ", ".join(f'"{name}"' for name in row)
+        values = ", ".join(f":{name}" for name in row)
+        connection.execute(sa.text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
+
+
+async def test_a_job_of_the_first_version_is_painted_by_this_one(
+    bare_database_url: str, clock: Clock
+) -> None:
+    engine = _create_engine(_parse(bare_database_url))
+    async with engine.begin() as connection:
+        await connection.run_sync(make_first_tables)
+    await engine.dispose()
+
+    store = await Store.open(bare_database_url, clock=clock)
+    job = await store.job("abcd1234")
+    assert job.recipe == recipe(prompt="a boat")
+    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    assert (claim.request, claim.init_image) == (job.recipe.request(0), None)
+    done = await store.complete(claim, artifact="aa/aa.png", seconds=2.0)
+    assert done.state is State.DONE
+    assert await store.delete_result(job.id, user_id=None) == ["aa/aa.png"]
+    await store.close()
