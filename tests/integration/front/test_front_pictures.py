@@ -16,6 +16,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from sdjax_engine.request import Lora
 
 RED = (255, 0, 0)
 TWO_SIZES = Config.parse({"models": [{"sizes": ["128x128", "192x128", "256x256"]}]})
@@ -184,3 +185,17 @@ async def test_a_file_that_discord_has_no_longer_is_asked_for_again(
     monkeypatch.setattr(served.bot.parts.attachments, "fetch", late)
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
     assert told == "Discord has “image” no longer: send it again."
+
+
+async def test_loras_of_the_model_are_suggested_and_kept_with_the_job(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    config = Config.parse({"models": [{"loras": {"ink": "ink.safetensors", "fog": "fog.safetensors"}}]})
+    async with serving(sandbox, store, artifacts, config) as served:
+        choices = await ravi.autocomplete("imagine", "lora", "ink:0.5, f", prompt="x")
+        assert choices == [{"name": "ink:0.5, fog", "value": "ink:0.5, fog"}]
+        job, message = await finished(served, ravi, "a boat", lora="ink:0.5, fog")
+        assert job.recipe.loras == (Lora(name="ink", weight=0.5), Lora(name="fog"))
+        assert "LoRA ink:0.5, fog" in text_of(message)
+        told = await refusal(ravi, await ravi.imagine(prompt="a cat", lora="rust"))
+        assert told == "There is no LoRA called “rust”: choose one of ink, fog."
