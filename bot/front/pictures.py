@@ -120,6 +120,7 @@ def _read(data: bytes, limits: Limits, what: str) -> PIL.Image.Image:
             if picture.format == "JPEG" and data.count(START_OF_SCAN) > MAX_SCANS:
                 raise InvalidRequest("picture", what=what)
             picture.draft("RGB", (KEPT_SIDE, KEPT_SIDE))  # a large JPEG is decoded at a fraction of its size
+            picture.load()
             return _kept(picture)
     except TOO_MANY_PIXELS:
         raise _too_large(limits, what) from None
@@ -137,7 +138,8 @@ def _kept(picture: PIL.Image.Image) -> PIL.Image.Image:
 def _in_colour(picture: PIL.Image.Image) -> PIL.Image.Image:
     if picture.mode.startswith("I"):  # 16 bits of grey, which a conversion would cut off at 255
         picture = picture.point(lambda value: value * (1 / 256)).convert("L")
-    return picture.convert("RGBA" if picture.has_transparency_data else "RGB")
+    mode = "RGBA" if picture.has_transparency_data else "RGB"
+    return picture if picture.mode == mode else picture.convert(mode)  # which would copy all pixels anyway
 
 
 def _orientation(picture: PIL.Image.Image) -> int:
