@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 import pytest
-from checkpoints import make_tiny_checkpoint
+from checkpoints import FAMILIES, make_tiny_checkpoint
 from flax import nnx
 
 from sdjax_engine.weights import Checkpoint, load_checkpoint
@@ -25,36 +25,48 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint"))
 
 
+@pytest.fixture(scope="module")
+def xl_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("xl_checkpoint"), **FAMILIES["SDXL"])
+
+
 def inputs_of(name: str, seed: int) -> tuple[Array, ...]:
     rng = np.random.default_rng(seed)
 
     def noise(*shape: int) -> Array:
         return rng.standard_normal((ROWS, *shape)).astype(np.float32)
 
+    timesteps = rng.uniform(0, 999, ROWS).astype(np.float32)
+    told = rng.integers(1, 77, ROWS).astype(np.int32), noise(40), 512 * np.abs(noise(6))
     return {
         "text_encoder": (rng.integers(0, 500, (ROWS, 77)).astype(np.int32),),
-        "unet": (noise(8, 8, 4), rng.uniform(0, 999, ROWS).astype(np.float32), noise(77, 32)),
+        "unet": (noise(8, 8, 4), timesteps, noise(77, 32)),
+        "unet that is told more": (noise(8, 8, 4), timesteps, noise(77, 80), *told),
         "vae": (noise(8, 8, 4),),
     }[name]
 
 
+def told_more(module: Any) -> Network:
+    names = ("context_lengths", "text_embeds", "time_ids")
+    return lambda *values: module(*values[:3], **dict(zip(names, values[3:], strict=True)))
+
+
 def network_of(checkpoint: Checkpoint, name: str) -> Network:
-    component = getattr(checkpoint, name)
+    component = getattr(checkpoint, name.partition(" ")[0])
 
     def call_of(state: nnx.State) -> Network:
         module = nnx.merge(component.graphdef, state)
         if name == "text_encoder":
             return lambda ids: module(ids).hidden
+        if name == "unet that is told more":
+            return told_more(module)
         return module.decode if name == "vae" else module
 
     compiled = jax.jit(lambda given, *values: call_of(given)(*values))
     return lambda *values: np.asarray(compiled(component.state, *values)).view(np.uint8)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", ["text_encoder", "unet", "vae"])
-def test_rows_do_not_depend_on_their_company_or_place(name: str, dtype: str, folder: Path) -> None:
-    network = network_of(load_checkpoint(str(folder), dtype=dtype), name)
+def check_rows(network: Network, name: str) -> None:
     ours, strangers = inputs_of(name, seed=0), inputs_of(name, seed=1)
     alone = network(*ours)
 
@@ -63,3 +75,14 @@ def test_rows_do_not_depend_on_their_company_or_place(name: str, dtype: str, fol
         for own, mix in zip(ours, mixed, strict=True):
             mix[place] = own[0]
         np.testing.assert_array_equal(network(*mixed)[place], alone[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["text_encoder", "unet", "vae"])
+def test_rows_do_not_depend_on_their_company_or_place(name: str, dtype: str, folder: Path) -> None:
+    check_rows(network_of(load_checkpoint(str(folder), dtype=dtype), name), name)
+
+
+def test_neither_do_rows_with_contexts_and_sizes_of_their_own(xl_folder: Path) -> None:
+    name = "unet that is told more"
+    check_rows(network_of(load_checkpoint(str(xl_folder)), name), name)
