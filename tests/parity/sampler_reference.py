@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,6 +112,8 @@ class Reference:
 
     def scheduler(self, sampler: Sampler, config: Mapping[str, Any]) -> Any:
         """The scheduler that the sampler equals, `from_config` as a pipeline's would be."""
+        told = logging.getLogger("diffusers.configuration_utils")  # of every key of another scheduler
+        self.monkeypatch.setattr(told, "disabled", True)
         ours = SAMPLERS[sampler]
         own = {key: ours.model_fields[key].default for key in ours.named}
         return getattr(diffusers, ours.reference).from_config(dict(config), **own)
