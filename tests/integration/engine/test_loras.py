@@ -10,7 +10,7 @@ import jax
 import pytest
 from diffusers import StableDiffusionPipeline
 from engines import PLAIN, TINY, fingerprint, like
-from lora_files import every_layer, linear_layers, random_factors, write_diffusers, write_kohya
+from lora_files import attention_layers, linear_layers, random_factors, write_diffusers, write_kohya
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
@@ -35,11 +35,11 @@ DIFFERENT = tuple(
 def files(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     pipeline = StableDiffusionPipeline.from_pretrained(checkpoint, safety_checker=None)
     folder = tmp_path_factory.mktemp("loras")
-    every = random_factors(pipeline, every_layer, rank=3, seed=1)
+    attention = random_factors(pipeline, attention_layers, rank=3, seed=1)
     linear = random_factors(pipeline, linear_layers, rank=2, seed=2)
     texts = {layer: factors for layer, factors in linear.items() if layer[0] == "text_encoder"}
     return {
-        "one": write_kohya(folder / "one.safetensors", every, alpha=2.0),
+        "one": write_kohya(folder / "one.safetensors", attention, alpha=2.0),
         "two": write_diffusers(folder / "two.safetensors", linear),
         "texts": write_kohya(folder / "texts.safetensors", texts),
     }
