@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from sdjax_engine.request import Offer
+from sdjax_engine.request import Offer, Sampler
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights.describe import describe
 
@@ -23,12 +23,13 @@ def default_offer(
     model: str | None = None,
     revision: str | None = None,
     variant: str | None = None,
+    sampler: Sampler | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Offer:
     """Return the offer of the checkpoint called `source` (see `weights.load_checkpoint`).
 
-    Only its configurations are read or downloaded. It is called `model`, or by its own short name. Raises
-    UnreadableCheckpoint.
+    Only its configurations are read or downloaded. It is called `model`, or by its own short name; the
+    sampler, where it is not given, is the checkpoint's. Raises UnreadableCheckpoint.
     """
     described = describe(source, revision=revision, variant=variant, report=report)
     kind = described.pipeline.removeprefix("Flax")
@@ -39,5 +40,5 @@ def default_offer(
         sizes=(described.native_size,),
         num_inference_steps=steps,
         guidance_scale=guidance,
-        sampler=default_sampler(described.scheduler_config),
+        sampler=sampler or default_sampler(described.scheduler_config),
     )

@@ -75,7 +75,10 @@ def offer_of(wish: Wish, *, report: Callable[[str], None]) -> Offer:
     if wish.source == DEMO:
         offer = _demo_offer(wish)
     else:
-        offer = default_offer(wish.source, revision=wish.revision, variant=wish.variant, report=report)
+        sampler = parse_sampler(wish.sampler) if wish.sampler else None
+        offer = default_offer(
+            wish.source, revision=wish.revision, variant=wish.variant, sampler=sampler, report=report
+        )
     wanted = (wish.size or offer.sizes[0], wish.enlarge)
     sizes = tuple(dict.fromkeys(size for size in wanted if size))
     return replace(offer, sizes=sizes, loras=tuple(lora.name for lora in wish.loras))

@@ -30,6 +30,7 @@ def _settle(model: ModelConfig, report: Report) -> ModelConfig:
         model=model.name,
         revision=model.revision or None,
         variant=model.variant or None,
+        sampler=None if "sampler" in unsaid else model.sampler,
         report=report,
     )
     own = {
