@@ -6,6 +6,7 @@ its result is the largest tensor, and the files' pages never count as the proces
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,9 @@ NUMPY_DTYPES: Mapping[str, npt.DTypeLike] = {
     "BF16": ml_dtypes.bfloat16,
 }
 START_BYTES = 32
+ROWS = 16
+LARGE = 2**20  # bytes
+PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
 ALIGNMENT = 64  # of arrays that JAX takes over on a CPU instead of copying them
 
 
@@ -39,7 +43,7 @@ def arrays(
 
     Each array is the receiver's own. Raises UnreadableCheckpoint for a file that cannot be read any more.
     """
-    scratch = np.empty(max((stored[name].size for name in wanted), default=0), np.uint8)
+    scratch = aligned((max((stored[name].size for name in wanted), default=0),), np.uint8)
     for file in sorted({stored[name].file for name in wanted}):
         here = [name for name in wanted if stored[name].file == file]
         with read_file(file) as opened:
@@ -83,20 +87,44 @@ def read_into(buffer: Array, opened: BinaryIO, offset: int) -> Array:
 
 
 def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLike) -> Array:
-    """Return the bytes of a tensor as an array of its own in our layout and `dtype`."""
+    """Return the bytes of a tensor as an array of its own in our layout and `dtype`.
+
+    A few rows at a time, so that what is read across is still in the processor's cache.
+    """
     shape = tensor.shape[::-1] if tensor.transposed else tensor.shape
     values = raw.view(NUMPY_DTYPES[tensor.dtype]).reshape(shape)
-    values = values.astype(dtype, copy=False)  # before axes move: both are faster apart
-    ours = arrange(values.T if tensor.transposed else values, parameter.shape, parameter.leaf)
+    values = values.T if tensor.transposed else values
     out = aligned(parameter.shape, dtype)
-    np.copyto(out, ours)
+    if values.ndim < 2:
+        out[...] = cast(values, dtype)
+        return out
+    for start in range(0, len(values), ROWS):
+        rows = slice(start, start + ROWS)
+        block = cast(values[rows], dtype)
+        if parameter.leaf == "kernel":
+            out[..., rows] = arrange(block, (*parameter.shape[:-1], len(block)), parameter.leaf)
+        else:
+            out[rows] = block
     return out
 
 
+def cast(values: Array, dtype: DTypeLike) -> Array:
+    """Return the values in `dtype`; from half precision by way of single, which is three times as fast."""
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)
+    return values.astype(dtype, copy=False)
+
+
 def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return an uninitialised array whose first byte is where JAX wants it."""
+    """Return an uninitialised array whose first byte is where JAX wants it.
+
+    A large one is taken from the system in plain pages: numpy asks for huge ones, and where memory is in use
+    the system then tidies it up for each array, which takes longer than everything else here.
+    """
     kind = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    if size >= LARGE:
+        return np.frombuffer(mmap.mmap(-1, size, **PRIVATE), np.uint8).view(kind).reshape(shape)
     raw = np.empty(size + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size].view(kind).reshape(shape)
