@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import snapshot_download
+from huggingface_hub import errors, snapshot_download
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -30,6 +30,13 @@ Report = Callable[[str], None]
 SECONDS_BETWEEN_REPORTS = 2.0
 FILES = (".safetensors", ".ckpt")
 FORBIDDEN = (401, 403)
+# Connections that fail in the middle: the errors of the client's HTTP library, of which the hub's are a kind,
+# and those of its other way to transfer files.
+CUT_OFF: tuple[type[Exception], ...] = (
+    OSError,
+    HfHubHTTPError.__bases__[0],
+    *(getattr(errors, name) for name in ("XetDownloadError",) if hasattr(errors, name)),
+)
 
 
 def is_hub_id(source: str) -> bool:
@@ -117,7 +124,7 @@ def refusals(repo_id: str, revision: str | None) -> Iterator[None]:
             if error.response.status_code not in FORBIDDEN
             else f"The hub does not let you read {repo_id}: log in with `hf auth login` or set HF_TOKEN."
         ) from error
-    except OSError as error:
+    except CUT_OFF as error:
         raise UnreadableCheckpoint(not_reached(repo_id, error)) from error
 
 

@@ -98,8 +98,8 @@ def recognise(file: Path) -> Original:
         raise name_stranger(file, tensors)
     prefixes = (UNET, *VAES, *(each.prefix for each in family.encoders))
     check_nothing_else(file, [name for name in tensors if not name.startswith(prefixes)])
-    latent = vae["decoder.conv_in.weight"].shape[1]
-    inpaints = unet["input_blocks.0.0.weight"].shape[1] == 2 * latent + MASK
+    latent = channels_into(vae["decoder.conv_in.weight"])
+    inpaints = channels_into(unet["input_blocks.0.0.weight"]) == 2 * latent + MASK
     scheduler = own_scheduler(file) or scheduler_config_of(family, tensors, header.notes, inpaints=inpaints)
     return Original(
         file=file,
@@ -111,6 +111,11 @@ def recognise(file: Path) -> Original:
         sample_size=latent_size(family, scheduler, header.notes, scale=2 ** (level_count(vae) - 1)),
         inpaints=inpaints,
     )
+
+
+def channels_into(convolution: Stored) -> int:
+    """Return the input channels of a convolution's weight, 0 where it is none."""
+    return convolution.shape[1] if len(convolution.shape) == 4 else 0
 
 
 def own_scheduler(file: Path) -> dict[str, Any] | None:
@@ -133,44 +138,54 @@ def text_part(original: Original, encoder: Encoder) -> Part:
     """Return a text encoder; the last of two is the one with a projection."""
     projected = encoder.name == TEXT_ENCODERS[1]
     tensors = original.encoders[encoder.name]
-    named = open_clip_names(tensors, projected=projected) if encoder.is_open_clip else clip_names(tensors)
+
+    def named() -> Tensors:
+        if encoder.is_open_clip:
+            return open_clip_names(tensors, projected=projected)
+        return clip_names(tensors)
+
+    def config(renamed: Tensors) -> dict[str, Any]:
+        return text_config(renamed, hidden_act=OPEN_CLIP if encoder.is_open_clip else CLIP)
+
     model = "CLIPTextModelWithProjection" if projected else "CLIPTextModel"
-    act = OPEN_CLIP if encoder.is_open_clip else CLIP
-    return part(original, model, encoder.name, named, lambda: text_config(named, hidden_act=act))
+    return part(original, model, encoder.name, named, config)
 
 
 def unet_part(original: Original, *, pooled_width: int | None) -> Part:
     """Return the UNet."""
 
-    def config() -> dict[str, Any]:
+    def config(_: Tensors) -> dict[str, Any]:
         inferred = unet_config(original.unet, heads=original.family.heads_of, pooled_width=pooled_width)
         return inferred | {"sample_size": original.sample_size}
 
-    return part(original, "UNet2DConditionModel", "unet", unet_names(original.unet), config)
+    return part(original, "UNet2DConditionModel", "unet", lambda: unet_names(original.unet), config)
 
 
 def vae_part(original: Original) -> Part:
     """Return the autoencoder."""
-    scale = original.family.scaling_factor
-    side = original.family.side
+    family = original.family
 
-    def config() -> dict[str, Any]:
-        return vae_config(original.vae, scaling_factor=scale, sample_size=side)
+    def config(_: Tensors) -> dict[str, Any]:
+        return vae_config(original.vae, scaling_factor=family.scaling_factor, sample_size=family.side)
 
-    return part(original, "AutoencoderKL", "vae", vae_names(original.vae), config)
+    return part(original, "AutoencoderKL", "vae", lambda: vae_names(original.vae), config)
 
 
 def part(
-    original: Original, model: str, name: str, named: Tensors, config: Callable[[], dict[str, Any]]
+    original: Original,
+    model: str,
+    name: str,
+    named: Callable[[], Tensors],
+    config: Callable[[Tensors], dict[str, Any]],
 ) -> Part:
     """Return a network whose configuration is inferred; raises UnreadableCheckpoint where there is none."""
     origin = f"the {name} in {original.file}"
     try:
-        inferred = config()
+        stored = named()
+        inferred = config(stored)
     except (KeyError, IndexError, ValueError) as error:
         raise UnreadableCheckpoint(
             f"{original.file} lacks what tells the shape of its {name}: {first_line(error)}"
         ) from error
-    return Part(
-        model=model, config=settle_config(model, inferred, origin=origin), stored=named, origin=origin
-    )
+    settled = settle_config(model, inferred, origin=origin)
+    return Part(model=model, config=settled, stored=stored, origin=origin)

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights import load_checkpoint
+from sdjax_engine.weights.hub import CUT_OFF, refusals
 
 PROGRAM = """
 import json, sys
@@ -196,6 +197,14 @@ def test_what_cannot_be_read_is_said_in_one_sentence(call: str, words: tuple[str
     sentence = refusal(visit, call)
 
     assert all(word in sentence for word in words), sentence
+
+
+@pytest.mark.parametrize("error", CUT_OFF)
+def test_connection_that_fails_in_the_middle_is_said_in_one_sentence(error: type[Exception]) -> None:
+    sentence = r"someone/tiny.*cannot be reached.*the line is dead"
+
+    with pytest.raises(UnreadableCheckpoint, match=sentence), refusals("someone/tiny", None):
+        raise error("the line is dead")
 
 
 def test_downloaded_checkpoint_is_read_without_the_hub(

@@ -116,6 +116,14 @@ WRONG: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
         with_tensors(lambda tensors: tensors | {NORM: tensors[NORM].astype(np.int8)}),
         ("of a dtype that is not supported: decoder.conv_norm_out.weight (I8)",),
     ),
+    "no matrix": (
+        with_tensors(
+            lambda tensors: (
+                tensors | {"model.diffusion_model.input_blocks.0.0.weight": np.zeros(1, np.float32)}
+            )
+        ),
+        ("lacks what tells the shape of its unet",),
+    ),
     "fewer output channels": (
         with_tensors(lambda tensors: tensors | {CONV_OUT: tensors[CONV_OUT][:3]}),
         ("do not fit together", "latent_channels"),
