@@ -102,7 +102,7 @@ class FlaxDiffusionPipeline:
             revision=revision,
             variant=variant,
             safety_checker=safety_checker is not None,
-            put=np.asarray,
+            put=keep_at_host,
         )
         networks, params = cls._networks(checkpoint)
         if checkpoint.safety_checker is not None:
@@ -277,3 +277,12 @@ class FlaxDiffusionPipeline:
         mesh = spread.mesh_over(len(inputs.prompt_ids))
         params, inputs = spread.place((params, inputs), mesh)
         return Shown(*self._on_each(params, inputs, sampling, form=form, mesh=mesh))
+
+
+def keep_at_host(parameter: npt.NDArray[Any]) -> jax.Array:
+    """Return the parameter as an array in the host's memory, where the processor is one of JAX's platforms."""
+    try:
+        device = jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # JAX was told to use other platforms only
+        device = jax.local_devices()[0]
+    return jax.device_put(parameter, device)

@@ -97,8 +97,8 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
             image=image,
             noise=noise,
         )
-        strength = min(1.0, (num_inference_steps - start_timestep + 0.5) / num_inference_steps)
-        return self._paint(params, inputs, self._sampling(num_inference_steps, strength), form)
+        sampling = self._sampling(num_inference_steps, strength_of(start_timestep, num_inference_steps))
+        return self._paint(params, inputs, sampling, form)
 
     def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:
         latents = encode(bound.vae, inputs.image, inputs.key) * self.vae.config["scaling_factor"]
@@ -112,3 +112,8 @@ def size_of(image: Any, height: int | None, width: int | None) -> tuple[int, int
     if own != (height or own[0], width or own[1]):
         raise ValueError(f"The pictures are {own}, and `height` and `width` are {height} and {width}.")
     return own
+
+
+def strength_of(start_timestep: int, num_inference_steps: int) -> float:
+    """Return a strength that leaves out so many of the steps, half a step from where rounding matters."""
+    return min(1.0, (num_inference_steps - start_timestep + 0.5) / num_inference_steps)

@@ -31,8 +31,8 @@ class Network:
 
 
 def take_apart(component: Component) -> tuple[Network, Params]:
-    """Return a component's network and its parameters."""
-    params = with_text_keys(nnx.to_pure_dict(component.state))
+    """Return a component's network and its parameters, as arrays of the host."""
+    params = with_text_keys(jax.device_get(nnx.to_pure_dict(component.state)))
     return Network(graphdef=component.graphdef, config=component.config), params
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from sdjax_engine.request import Sampler
+from sdjax_engine.request import Sampler, UnreadableCheckpoint
 from sdjax_engine.samplers import SAMPLERS, default_sampler, plan
 from sdjax_engine.samplers.tables import Table
 from sdjax_engine.weights.files import find_source, read_json
 
 CONFIG = "scheduler_config.json"
 TRAINED = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas")
-NO_STATE: Mapping[str, Any] = MappingProxyType({})
+DPMPP = "dpmsolver++"
 
 
 class FlaxScheduler:
@@ -96,13 +96,23 @@ class FlaxPNDMScheduler(FlaxScheduler):
 
 
 class FlaxDPMSolverMultistepScheduler(FlaxScheduler):
-    """DPM-Solver++ of the second order."""
+    """DPM-Solver++, which stops at the first trained timestep and not at no noise at all."""
 
     sampler = Sampler.DPMPP_2M
+    fixed = MappingProxyType({"final_sigmas_type": "sigma_min"})
     reads = (
         *("solver_order", "prediction_type", "thresholding", "algorithm_type", "solver_type"),
         *("lower_order_final", "timestep_spacing"),
     )
+
+    def table(self, num_inference_steps: int, *, strength: float | None = None) -> Table:
+        """Return the table; the older DPM-Solver, which predicts noise, is refused."""
+        algorithm = self.config.get("algorithm_type") or DPMPP
+        if algorithm != DPMPP:
+            raise UnreadableCheckpoint(
+                f"scheduler_config.json: algorithm_type is {algorithm!r}; {DPMPP!r} is known here"
+            )
+        return super().table(num_inference_steps, strength=strength)
 
 
 class FlaxEulerDiscreteScheduler(FlaxScheduler):
