@@ -43,7 +43,8 @@ async def demo(*, port: int | None, once: bool, report: Report) -> None:
         with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:
             report(f"Pictures and compiled programs stay in {FOLDER}; the queue begins empty each time.")
             report(
-                f"The page:    {sandbox.address}  (commands are there in a moment, pictures when it is ready)"
+                f"The page:    {sandbox.address}/#mina/art  (commands are there in a moment, pictures when "
+                "it is ready)"
             )
             running = Running(stop)
             try:
