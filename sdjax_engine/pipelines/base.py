@@ -280,9 +280,10 @@ class FlaxDiffusionPipeline:
 
 
 def keep_at_host(parameter: npt.NDArray[Any]) -> jax.Array:
-    """Return the parameter as an array in the host's memory, where the processor is one of JAX's platforms."""
+    """Return the parameter in the host's memory, where the processor is one of JAX's platforms."""
     try:
         device = jax.local_devices(backend="cpu")[0]
     except RuntimeError:  # JAX was told to use other platforms only
         device = jax.local_devices()[0]
-    return jax.device_put(parameter, device)
+    array: jax.Array = jax.device_put(parameter, device)
+    return array

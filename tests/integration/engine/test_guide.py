@@ -16,6 +16,7 @@ import pytest
 
 SCRIPT = Path(__file__).with_name("guide_lines.py")
 ROOT = Path(__file__).parents[3]
+QUICKLY_COMPILED = "--xla_backend_optimization_level=0"
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ def guide(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Followe
     folder = tmp_path_factory.mktemp("guide")
     finished = subprocess.run(
         [sys.executable, "-W", "error", str(SCRIPT), str(checkpoint), str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT), "XLA_FLAGS": QUICKLY_COMPILED},
         capture_output=True,
         text=True,
         check=False,
