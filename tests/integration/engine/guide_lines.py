@@ -25,6 +25,8 @@ from jax import pmap
 
 from sdjax_engine import FlaxStableDiffusionPipeline, make_image_grid
 
+OTHERS = ["a red circle", "a green star", "a blue heart", "a black square"]
+EIGHT = [*OTHERS, *(f"{each} on the left" for each in OTHERS)]
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
@@ -40,7 +42,6 @@ class Compilations:
 
 
 def main(checkpoint: str, folder: Path) -> None:
-    compilations = Compilations()
     said: dict[str, Any] = {}
 
     # 1. The devices.
@@ -72,6 +73,7 @@ def main(checkpoint: str, folder: Path) -> None:
     rng = jax.random.split(rng, jax.device_count())
 
     # 7. The pictures; the first call compiles.
+    compilations = Compilations()
     images = pipeline(prompt_ids, p_params, rng, jit=True)[0]
     np.save(folder / "first.npy", images)
     before = compilations.count
@@ -86,14 +88,18 @@ def main(checkpoint: str, folder: Path) -> None:
     make_image_grid(images, rows=2, cols=4).save(folder / "grid.png")
     images[0].save(folder / "picture.png")
 
-    # 9. Another prompt on every device; two on each of four, and two prompts four times each.
-    others = ["a red circle", "a green star", "a blue heart", "a black square"]
-    eight = [*others, *(f"{each} on the left" for each in others)]
-    prompt_ids = shard(pipeline.prepare_inputs(eight))
+    said |= paint_mixtures(pipeline, params, p_params, rng, folder)
+    said["two on each in bfloat16"] = paint_in_bfloat16(checkpoint, [*EIGHT, *EIGHT])
+    print(json.dumps(said))
+
+
+def paint_mixtures(pipeline: Any, params: Any, p_params: Any, rng: jax.Array, folder: Path) -> dict[str, Any]:
+    """Steps 9 and 10, and a call without jit; what it said besides the pictures."""
+    # 9. Another prompt on every device, and two prompts four times each.
+    prompt_ids = shard(pipeline.prepare_inputs(EIGHT))
     np.save(folder / "eight.npy", pipeline(prompt_ids, p_params, rng, jit=True).images)
-    twice = shard(pipeline.prepare_inputs(others[:2] * 4))
+    twice = shard(pipeline.prepare_inputs(OTHERS[:2] * 4))
     np.save(folder / "twice.npy", pipeline(twice, p_params, rng, jit=True).images)
-    said["two on each in bfloat16"] = paint_in_bfloat16(checkpoint, [*eight, *eight])
 
     # 10. The function for one device, mapped by hand.
     p_generate = pmap(pipeline._generate)
@@ -104,8 +110,7 @@ def main(checkpoint: str, folder: Path) -> None:
     # And without jit: no axis of devices.
     alone = pipeline(prompt_ids[3], params, rng[3])
     np.save(folder / "alone.npy", alone.images)
-    said["unsafe"] = alone.nsfw_content_detected
-    print(json.dumps(said))
+    return {"unsafe": alone.nsfw_content_detected}
 
 
 def paint_in_bfloat16(checkpoint: str, prompts: list[str]) -> dict[str, Any]:
