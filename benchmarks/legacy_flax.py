@@ -91,10 +91,11 @@ MID = tuple(
     Case(
         checkpoint="mid",
         scheduler=scheduler,
-        arguments={"num_inference_steps": 4, "guidance_scale": guidance},
+        arguments={"num_inference_steps": steps, "guidance_scale": guidance},
     )
     for scheduler in ("PNDM", "DDIM")
     for guidance in (7.5, 1.0)
+    for steps in (4, 5)
 )
 
 
