@@ -32,6 +32,7 @@ pytestmark = [
 ]
 
 WIDTH, HEIGHT, TOLERANCE = 48, 64, 2e-3
+BFLOAT16_TOLERANCE, BFLOAT16_MEAN = 0.2, 0.02  # of a random network; a picture's values go from 0 to 1
 # What is asked of each: few-step checkpoints are asked for few steps, LCM for noise of its own in each.
 ASKED: dict[str, dict[str, Any]] = {
     "SD 2": {"num_inference_steps": 20, "guidance_scale": 5.0, "negative_prompt": "a blue star"},
@@ -56,7 +57,9 @@ def painters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, 
     return {}
 
 
-def painter(name: str, painters: dict[str, tuple[Path, Painter]], folder: Path) -> tuple[Path, Painter]:
+def painter(
+    name: str, painters: dict[str, tuple[Path, Painter]], folder: Path, **how: Any
+) -> tuple[Path, Painter]:
     family = name.partition(",")[0]
     if family not in painters:
         make_tiny_checkpoint(folder, **FAMILIES[family])
@@ -67,7 +70,7 @@ def painter(name: str, painters: dict[str, tuple[Path, Painter]], folder: Path) 
             guidance_scale=5.0,
             sampler=default_sampler(read_json(folder / "scheduler" / "scheduler_config.json")),
         )
-        painters[family] = folder, Painter(folder, offer)
+        painters[family] = folder, Painter(folder, offer, **how)
     return painters[family]
 
 
@@ -86,6 +89,20 @@ def test_a_picture_of_each_family_is_its_references(
     difference = float(np.abs(ours - theirs).max())
     print(f"\n{name}, {request.sampler}, {request.num_inference_steps} steps: {difference:.1e}")
     assert difference <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["SD 2", "SDXL"])
+def test_a_picture_in_bfloat16_stays_near_its_reference(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, paints = painter(name, {}, tmp_path / "checkpoint", dtype="bfloat16")
+    asked = {"prompt": "a red circle", "height": HEIGHT, "width": WIDTH, **ASKED[name]}
+    request = like(seed=11, sampler=paints.model.offer.sampler, **asked)
+    (ours,) = paints.paint([request])
+    differences = np.abs(ours - reference_picture(folder, request, monkeypatch))
+    print(f"\n{name} in bfloat16: {differences.max():.1e}, in the mean {differences.mean():.1e}")
+    assert differences.max() <= BFLOAT16_TOLERANCE
+    assert differences.mean() <= BFLOAT16_MEAN
 
 
 def reference_picture(folder: Path, request: Request, monkeypatch: pytest.MonkeyPatch) -> Any:
