@@ -51,7 +51,7 @@ layers: install-dev
 
 tests: install-dev browser
 	@echo "Tests"
-	@$(BIN)/python -m pytest --quiet
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
 
 test: lint types layers tests
 

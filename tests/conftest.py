@@ -7,4 +7,4 @@ import os
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-pytest_plugins = ["postgres_server"]
+pytest_plugins = ["exchanges", "postgres_server"]

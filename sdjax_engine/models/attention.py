@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jax import Array
 
@@ -50,6 +51,8 @@ class KeyValues(NamedTuple):
 
 def attend(queries: Array, keys_values: KeyValues, *, causal: bool = False) -> Array:
     """Scaled dot-product attention with a float32 softmax: `(n, length, heads, width)`."""
+    if jax.default_backend() == "cpu":
+        return attend_by_head(queries, keys_values, causal=causal)
     keys, values, lengths = keys_values
     with jax.numpy_dtype_promotion(
         "standard"
@@ -57,6 +60,29 @@ def attend(queries: Array, keys_values: KeyValues, *, causal: bool = False) -> A
         return jax.nn.dot_product_attention(
             queries, keys, values, is_causal=causal, key_value_seq_lengths=lengths
         )
+
+
+def attend_by_head(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """The same, each head's matrices contiguous: XLA's products on the CPU take 0.5 to 0.8 of the time."""
+    by_head = (each.swapaxes(1, 2) for each in (queries, keys_values.keys, keys_values.values))
+    q, k, v = by_head  # (n, heads, length, width)
+    scores = jnp.einsum("nhtd,nhsd->nhts", q, k, preferred_element_type=jnp.float32)
+    scores = scores * np.float32(q.shape[-1] ** -0.5)
+    allowed = allowed_pairs(scores.shape, keys_values.lengths, causal=causal)
+    if allowed is not None:
+        scores = jnp.where(allowed, scores, -jnp.inf)
+    weights = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
+    return jnp.einsum("nhts,nhsd->nhtd", weights, v).swapaxes(1, 2)
+
+
+def allowed_pairs(shape: tuple[int, ...], lengths: Array | None, *, causal: bool) -> Array | None:
+    """Which keys a query may attend to, (n or 1, 1, queries or 1, keys); None: all."""
+    places = jnp.arange(shape[-1], dtype=jnp.int32)
+    allowed = None if lengths is None else places < lengths[:, None, None, None]
+    if not causal:
+        return allowed
+    earlier = (places <= jnp.arange(shape[-2], dtype=jnp.int32)[:, None])[None, None]
+    return earlier if allowed is None else allowed & earlier
 
 
 class Attention(nnx.Module):

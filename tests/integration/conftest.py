@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
-from discord_spec import NOT_VALIDATED, Documents, folder
+from discord_spec import Documents
+from exchanges import DOCUMENTS
 from sandbox_bot import SmallBot
 from sandbox_tools import FakeClock, MakeBot, MakeMember
 from serving import Served, serving
@@ -22,22 +23,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 
-DOCUMENTS = pytest.StashKey[Documents]()
 DEADLINE = 15.0
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    place = folder()
-    if place is not None:
-        config.stash[DOCUMENTS] = Documents(place)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    documents = config.stash.get(DOCUMENTS, None)
-    if documents is None:
-        terminalreporter.write_line(NOT_VALIDATED, red=True, bold=True)
-    else:
-        terminalreporter.write_line(f"{documents.checked} exchanges validated against {documents.place}")
 
 
 @pytest.fixture

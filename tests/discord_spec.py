@@ -17,7 +17,7 @@ from referencing.jsonschema import DRAFT7, DRAFT202012
 
 from bot.sandbox.exchange import Exchange, Frame
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[1]
 OPENAPI, GATEWAY = "urn:openapi", "urn:gateway"
 DISPATCHES = {"READY": "ready", "GUILD_CREATE": "guild", "INTERACTION_CREATE": "interaction"}
 IDENTIFY, HELLO = 2, 10
