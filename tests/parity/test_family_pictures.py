@@ -7,7 +7,6 @@ The sampler is the one that the checkpoint names. Differences are the largest of
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +40,6 @@ ASKED: dict[str, dict[str, Any]] = {
     "SDXL": {"num_inference_steps": 20, "guidance_scale": 5.0, "negative_prompt": "a blue star"},
     "SDXL, no negative prompt": {"num_inference_steps": 20, "guidance_scale": 5.0},
 }
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # these arrays are too small to share out
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

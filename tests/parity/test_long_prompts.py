@@ -6,7 +6,6 @@ batch sit prompts of one, two and three chunks, so that what one of them does no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -71,14 +70,11 @@ def ours(checkpoint: Path) -> dict[str, Pixels]:
 
 
 @pytest.fixture(scope="module")
-def pipeline(checkpoint: Path) -> Iterator[StableDiffusionPipeline]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # these arrays are too small to share out
+def pipeline(checkpoint: Path) -> StableDiffusionPipeline:
     pipeline = StableDiffusionPipeline.from_pretrained(checkpoint, safety_checker=None)
     pipeline.scheduler = DDIMScheduler.from_config(pipeline.scheduler.config, clip_sample=False)
     pipeline.set_progress_bar_config(disable=True)
-    yield pipeline
-    torch.set_num_threads(threads)
+    return pipeline
 
 
 def encoded(pipeline: StableDiffusionPipeline, checkpoint: Path, text: str) -> npt.NDArray[np.float32]:

@@ -6,7 +6,7 @@ largest of any value, relative to the reference's largest. Run with `-s` to see 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import jax
@@ -60,12 +60,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pipeline(folder: Path) -> Iterator[StableDiffusionPipeline]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # these arrays are too small to share out
-    pipeline = StableDiffusionPipeline.from_pretrained(folder, safety_checker=None)
-    yield pipeline
-    torch.set_num_threads(threads)
+def pipeline(folder: Path) -> StableDiffusionPipeline:
+    return StableDiffusionPipeline.from_pretrained(folder, safety_checker=None)
 
 
 @pytest.fixture(scope="module")

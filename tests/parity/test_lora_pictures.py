@@ -6,7 +6,6 @@ value on the scale from 0 to 1. Run with `-s` to see the figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from checkpoints import FAMILIES, make_tiny_checkpoint
 from diffusers import DiffusionPipeline
 from engines import like
@@ -38,14 +36,6 @@ CASES: tuple[dict[str, float], ...] = (
     {"locon": 1.0},
     {"kohya": 0.7, "peft": -0.4},
 )
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # these arrays are too small to share out
-    yield
-    torch.set_num_threads(threads)
 
 
 def lora_files(pipeline: Any, folder: Path) -> dict[str, Path]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -136,14 +136,6 @@ def xl_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ours_xl(xl_checkpoint: Path) -> dict[Request, Pixels]:
     return dict(zip(OF_XL, Painter(xl_checkpoint, OFFER).paint(OF_XL), strict=True))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # these arrays are too small to share out
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +103,10 @@ def paint(model: LoadedModel, compiler: Compiler, requests: list[Request]) -> np
 
 
 @pytest.fixture(scope="module")
-def pipeline(checkpoint: Path) -> Iterator[StableDiffusionPipeline]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # these arrays are too small to share out
+def pipeline(checkpoint: Path) -> StableDiffusionPipeline:
     pipeline = StableDiffusionPipeline.from_pretrained(checkpoint, safety_checker=None)
     pipeline.set_progress_bar_config(disable=True)
-    yield pipeline
-    torch.set_num_threads(threads)
+    return pipeline
 
 
 @pytest.fixture(scope="module")
