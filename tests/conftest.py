@@ -1,10 +1,11 @@
-"""What every test shares: JAX on the CPU, a hub that no test may reach, and a PostgreSQL server."""
+"""What every test shares: two CPU devices for JAX, a hub that no test may reach, a PostgreSQL server."""
 
 from __future__ import annotations
 
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # fixed by whichever test of a process uses JAX first
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 pytest_plugins = ["exchanges", "postgres_server"]
