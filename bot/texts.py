@@ -19,7 +19,7 @@ from babel.messages.pofile import read_po
 from babel.support import Translations
 
 from bot.errors import BotError, StoreUnavailable, UserMistake
-from sdjax_engine.request import InvalidRequest, Sampler
+from sdjax_engine.request import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
 
@@ -47,26 +47,6 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "queue_full": "The queue is full, with {limit} requests waiting: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
-    }
-)
-
-SAMPLER_NAMES: Mapping[Sampler, str] = MappingProxyType(
-    {
-        Sampler.DDIM: "DDIM",
-        Sampler.PNDM: "PNDM",
-        Sampler.EULER: "Euler",
-        Sampler.EULER_ANCESTRAL: "Euler ancestral",
-        Sampler.DPMPP_2M: "DPM++ 2M",
-        Sampler.DPMPP_2M_KARRAS: "DPM++ 2M Karras",
-        Sampler.DPMPP_2M_SDE: "DPM++ 2M SDE",
-        Sampler.DPMPP_2M_SDE_KARRAS: "DPM++ 2M SDE Karras",
-        Sampler.DPMPP_SDE: "DPM++ SDE",
-        Sampler.HEUN: "Heun",
-        Sampler.UNIPC: "UniPC",
-        Sampler.LCM: "LCM",
-        Sampler.TCD: "TCD",
-        Sampler.DDPM: "DDPM",
-        Sampler.FLOW_EULER: "Flow Euler",
     }
 )
 

@@ -94,6 +94,9 @@ class Engine:
         prepared = model.prepare(request)
         if request.lane not in self._desks:
             raise InvalidRequest("lane", value=request.lane, choices=", ".join(map(str, self._desks)))
+        if prepared.picture is not None and not self._desks[request.lane].device.starts_from_pictures:
+            choices = ", ".join(map(str, self._desks))
+            raise InvalidRequest("lane", value=f"{request.lane} from a picture", choices=choices)
         return self._thread.submit(prepared, on_progress)
 
     def cancel(self, future: Future[Image]) -> bool:

@@ -24,7 +24,7 @@ import PIL.Image
 from PIL.ExifTags import IFD, Base
 from PIL.PngImagePlugin import PngInfo
 
-from sdjax_engine.request import EngineError, Lora, Request, Sampler
+from sdjax_engine.request import SAMPLER_NAMES, EngineError, Lora, Request, Sampler
 
 RECIPE_CHUNK = "sdjax"
 RECIPE_VERSION = 1
@@ -34,23 +34,7 @@ OURS = b"sdjax\0"
 PICTURES = frozenset({"init_image", "mask_image"})  # what a request may start from
 
 SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
-    {
-        Sampler.DDIM: "DDIM",
-        Sampler.PNDM: "PLMS",
-        Sampler.EULER: "Euler",
-        Sampler.EULER_ANCESTRAL: "Euler a",
-        Sampler.DPMPP_2M: "DPM++ 2M",
-        Sampler.DPMPP_2M_KARRAS: "DPM++ 2M Karras",
-        Sampler.DPMPP_2M_SDE: "DPM++ 2M SDE",
-        Sampler.DPMPP_2M_SDE_KARRAS: "DPM++ 2M SDE Karras",
-        Sampler.DPMPP_SDE: "DPM++ SDE",
-        Sampler.HEUN: "Heun",
-        Sampler.UNIPC: "UniPC",
-        Sampler.LCM: "LCM",
-        Sampler.TCD: "TCD",
-        Sampler.DDPM: "DDPM",
-        Sampler.FLOW_EULER: "Flow Euler",
-    }
+    {**SAMPLER_NAMES, Sampler.PNDM: "PLMS", Sampler.EULER_ANCESTRAL: "Euler a"}  # as that web UI says
 )
 
 UNREADABLE = (OSError, ValueError, SyntaxError, KeyError, TypeError, struct.error)  # what Pillow raises

@@ -95,6 +95,11 @@ class DeviceLane:
         """How many seats there are on all devices."""
         return self._devices * self._seats_per_device
 
+    @property
+    def starts_from_pictures(self) -> bool:
+        """Whether an image may start from a picture here."""
+        return self._begin is not None
+
     def reset(self) -> None:
         """Empty every seat."""
         count, model = self.seats, self._model

@@ -47,6 +47,26 @@ class Sampler(StrEnum):
     FLOW_EULER = "flow_euler"
 
 
+SAMPLER_NAMES: Mapping[Sampler, str] = MappingProxyType(
+    {
+        Sampler.DDIM: "DDIM",
+        Sampler.PNDM: "PNDM",
+        Sampler.EULER: "Euler",
+        Sampler.EULER_ANCESTRAL: "Euler ancestral",
+        Sampler.DPMPP_2M: "DPM++ 2M",
+        Sampler.DPMPP_2M_KARRAS: "DPM++ 2M Karras",
+        Sampler.DPMPP_2M_SDE: "DPM++ 2M SDE",
+        Sampler.DPMPP_2M_SDE_KARRAS: "DPM++ 2M SDE Karras",
+        Sampler.DPMPP_SDE: "DPM++ SDE",
+        Sampler.HEUN: "Heun",
+        Sampler.UNIPC: "UniPC",
+        Sampler.LCM: "LCM",
+        Sampler.TCD: "TCD",
+        Sampler.DDPM: "DDPM",
+        Sampler.FLOW_EULER: "Flow Euler",
+    }
+)
+
 SAMPLER_ALIASES: Mapping[str, Sampler] = MappingProxyType(
     {
         "plms": Sampler.PNDM,

@@ -16,8 +16,8 @@ import discord
 
 from bot.delivery.buttons import Row, active_rows, final_rows, without_pictures
 from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, State
-from bot.texts import SAMPLER_NAMES, Texts
-from sdjax_engine.request import InvalidRequest, Offer, PromptFacts
+from bot.texts import Texts
+from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, PromptFacts
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
 MAX_ALT = 1024

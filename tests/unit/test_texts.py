@@ -18,8 +18,8 @@ from bot.config import Config
 from bot.delivery import render
 from bot.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
 from bot.front.commands import commands
-from bot.texts import LANGUAGES, MISTAKES, SAMPLER_NAMES, Texts
-from sdjax_engine.request import InvalidRequest, Sampler, parse_sampler
+from bot.texts import LANGUAGES, MISTAKES, Texts
+from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Sampler, parse_sampler
 
 OFFER = replace(Config().models[0].offer, loras=("ink",))
 ROOT = Path(bot.__file__).parent

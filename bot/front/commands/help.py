@@ -14,8 +14,8 @@ from bot.front.commands.queue import queue_command
 from bot.front.options import size_name
 from bot.front.parts import Interaction, parts_of
 from bot.jobs import MAX_VARIANTS
-from bot.texts import SAMPLER_NAMES, Texts
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, Offer
+from bot.texts import Texts
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
 
 def help_command() -> Command:

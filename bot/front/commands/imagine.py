@@ -21,11 +21,12 @@ from bot.front.options import (
 from bot.front.parts import Interaction, parts_of
 from bot.front.requests import request
 from bot.jobs import MAX_VARIANTS, Recipe
-from bot.texts import SAMPLER_NAMES, Texts
+from bot.texts import Texts
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_PROMPT_CHARACTERS,
     MAX_SEED,
+    SAMPLER_NAMES,
     InvalidRequest,
     Offer,
 )

@@ -135,6 +135,8 @@ def test_the_safety_checker_scores_each_picture_as_the_reference_does(judged: Pa
     config = EngineConfig(models=(spec,), lanes=(PLAIN.lane,), start_pictures=False)
     with Engine.open(config, report=lambda _line: None) as engine:
         images = paint(engine, PLAIN, like(seed=8))
+        with pytest.raises(InvalidRequest, match="from a picture is not set up here"):
+            engine.submit(FROM_PICTURE)  # never painted from noise instead
     checker = StableDiffusionSafetyChecker.from_pretrained(judged / "safety_checker")
     shown = CLIPImageProcessor()([Pictures.fromarray(image.pixels) for image in images], return_tensors="pt")
     with torch.no_grad():

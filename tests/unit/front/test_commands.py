@@ -15,8 +15,7 @@ from bot.config import Config, ModelConfig
 from bot.front.commands import commands
 from bot.front.registration import unchanged
 from bot.front.translator import CatalogueTranslator
-from bot.texts import SAMPLER_NAMES
-from sdjax_engine.request import Offer
+from sdjax_engine.request import SAMPLER_NAMES, Offer
 
 OFFER = Config().models[0].offer
 OTHER = ModelConfig(name="other", checkpoint="some/model", max_steps=80).offer
