@@ -58,7 +58,8 @@ def test_every_value_of_a_request_changes_the_picture(engine: Engine) -> None:
         {"num_inference_steps": 7},
         {"guidance_scale": 6.0},
         {"guidance_scale": 1.0},
-        *({"sampler": sampler} for sampler in SUITED if sampler is not Sampler.DDIM),
+        # DDPM is Euler ancestral written for another process: they differ by roundings, if at all.
+        *({"sampler": sampler} for sampler in SUITED if sampler not in (Sampler.DDIM, Sampler.DDPM)),
     )
     pictures = [fingerprint(image) for image in paint(engine, *(like(**change) for change in changes))]
     assert len(set(pictures)) == len(pictures)
