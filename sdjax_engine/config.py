@@ -17,6 +17,17 @@ class Dtype(StrEnum):
     BFLOAT16 = "bfloat16"
 
 
+class Seating(StrEnum):
+    """When images sit down: at any run's end, or, for comparison, a whole batch together.
+
+    A whole batch waits until every seat is taken or its oldest image has waited `batch_wait` seconds, and
+    lets nobody join until its last image is finished.
+    """
+
+    STEP = "step"
+    WHOLE_BATCH = "whole_batch"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
     """One model to load: what it offers and where its checkpoint is.
@@ -55,6 +66,11 @@ class EngineConfig:
     keeps compiled programs and converted weights between starts (None: nothing is kept). `lanes` are the
     lanes to compile and serve (None: every lane that the offers reach); without `start_pictures` they paint
     from noise only, which spares the compilation of one program for each size.
+
+    `seating` says when images sit down, `batch_wait` in seconds belongs to whole batches. As many finished
+    `spares` are kept (0: none are painted). Of each device's memory `device_memory` bytes are used (0: what
+    the device says). Devices that take longer than `stuck_after` seconds for one evaluation of a network are
+    taken for stuck (0: never).
     """
 
     models: tuple[ModelSpec, ...]
@@ -64,6 +80,11 @@ class EngineConfig:
     cache_dir: Path | None = None
     lanes: tuple[Lane, ...] | None = None
     start_pictures: bool = True
+    seating: Seating = Seating.STEP
+    batch_wait: float = 8.0
+    spares: int = 256
+    device_memory: int = 0
+    stuck_after: float = 300.0
 
     def __post_init__(self) -> None:
         """Refuse what can never work with a ValueError that says so."""
@@ -74,6 +95,9 @@ class EngineConfig:
             raise ValueError(f"a device cannot have {self.seats_per_device} seats")
         if self.cpu_devices < 0:
             raise ValueError(f"the CPU cannot be split into {self.cpu_devices} devices")
+        for name in ("batch_wait", "spares", "device_memory", "stuck_after"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} cannot be {getattr(self, name)}, less than nothing")
         if self.lanes == ():
             raise ValueError("an engine needs at least one lane, not none")
         for lane in self.lanes or ():

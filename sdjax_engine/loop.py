@@ -24,10 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-import jax
-import numpy as np
-
-from sdjax_engine.lanes import DeviceLane, Picture
+from sdjax_engine.lanes import DeviceLane, Picture, Run
 from sdjax_engine.loaded import Prepared
 from sdjax_engine.request import MAX_SEED, EngineClosed, Image, Lane, OnProgress, PaintingFailed
 from sdjax_engine.seats import Placement, Seats, Span
@@ -62,12 +59,13 @@ class Flight:
 
     desk: Desk
     spans: list[Span[Ticket]] = field(default_factory=list)
-    done: jax.Array | None = None
+    run: Run | None = None
     pictures: dict[int, Picture] = field(default_factory=dict)
 
     def wait(self) -> None:
         """Return when the devices have made the run; raises what broke it."""
-        np.asarray(self.done)
+        if self.run is not None:
+            self.run.wait()
 
     @property
     def finished(self) -> list[Ticket]:
@@ -201,7 +199,7 @@ class PaintingThread:
         if placements:
             desk.device.admit({placement.seat: _prepared(placement) for placement in placements})
         flight.spans = desk.seats.plan_run()
-        flight.done = desk.device.denoise({span.seat: (span.start, span.stop) for span in flight.spans})
+        flight.run = desk.device.denoise({span.seat: (span.start, span.stop) for span in flight.spans})
         last = [span.seat for span in flight.spans if span.ticket and span.last]
         flight.pictures = desk.device.decode(last)
 

@@ -52,7 +52,11 @@ class Decoded(NamedTuple):
 
 
 def admit(
-    state: SeatState, negative: Encoding, positive: Encoding, start: StartPicture, newcomer: Newcomer
+    state: SeatState,
+    negative: Encoding,
+    positive: Encoding,
+    start: StartPicture,
+    newcomer: Newcomer[jax.Array],
 ) -> SeatState:
     """Write the newcomer into its seat, nothing of who sat there before being left."""
     guided = state.conditioning.context.shape[1] == 2
@@ -162,26 +166,30 @@ def rows_of(told: Conditioning) -> Conditioning:
     )
 
 
-def decode(
-    decoder: Decoder, judge: Judge | None, x: jax.Array, seat: jax.Array, scaling_factor: float
-) -> Decoded:
-    """The picture of the latents `x` (seats, h, w, c) in `seat` (1,), and what is to be said of it.
+def take(x: jax.Array, seat: jax.Array) -> jax.Array:
+    """The latents (1, h, w, c) in `seat` (1,) of `x` (seats, h, w, c); of -1 nothing in particular."""
+    return jax.lax.dynamic_slice_in_dim(x, jnp.maximum(seat[0], 0), 1)
 
-    A seat of -1 asks for nothing and costs nothing.
+
+def decode(
+    decoder: Decoder, judge: Judge | None, latents: jax.Array, present: jax.Array, scaling_factor: float
+) -> Decoded:
+    """The picture of `latents` (1, h, w, c), and what is to be said of it.
+
+    Where `present` (1,) bool is False nothing is asked for, which costs nothing.
     """
 
-    def paint(latents: jax.Array) -> Decoded:
+    def paint() -> Decoded:
         picture = decoder(latents / scaling_factor)
         pixels = to_uint8(to_unit(picture))
         scores = jnp.zeros((1, 0)) if judge is None else judge(pixels.astype(jnp.float32) / 255)
         return Decoded(pixels=pixels, finite=jnp.isfinite(picture).all(axis=(1, 2, 3)), scores=scores)
 
-    def leave(latents: jax.Array) -> Decoded:
-        nothing: Decoded = jax.tree.map(jnp.zeros_like, jax.eval_shape(paint, latents))
+    def leave() -> Decoded:
+        nothing: Decoded = jax.tree.map(jnp.zeros_like, jax.eval_shape(paint))
         return nothing
 
-    latents = jax.lax.dynamic_slice_in_dim(x, jnp.maximum(seat[0], 0), 1)
-    painted: Decoded = jax.lax.cond(seat[0] >= 0, paint, leave, latents)
+    painted: Decoded = jax.lax.cond(present[0], paint, leave)
     return painted
 
 

@@ -281,12 +281,21 @@ def parse_sampler(name: str) -> Sampler:
         raise InvalidRequest("sampler", value=name, choices=", ".join(Sampler)) from None
 
 
+class Trouble(StrEnum):
+    """Why an image began anew."""
+
+    STUCK = "stuck"
+    OUT_OF_MEMORY = "out_of_memory"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far one image is, as told at the end of a run."""
+    """How far one image is, as told at the end of a run; with `trouble` where it begins anew, and why."""
 
     step: int
     steps: int
+    trouble: Trouble | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

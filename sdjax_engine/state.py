@@ -6,9 +6,11 @@ axis of length zero, so that all models have one form.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import jax
+
+Rows = TypeVar("Rows")
 
 
 class Conditioning(NamedTuple):
@@ -53,21 +55,22 @@ class SeatState(NamedTuple):
     rows: jax.Array  # (seats, evaluations, ROW) float32
 
 
-class Newcomer(NamedTuple):
+class Newcomer(NamedTuple, Generic[Rows]):
     """At most one request for each device; the first axis of every array is the device.
 
-    `seat` is counted from the device's own first seat; -1 means that nobody comes to this device.
+    `seat` is counted from the device's own first seat; -1 means that nobody comes to this device. `Rows` are
+    arrays on the host while it is filled in, on the devices afterwards.
     """
 
-    seat: jax.Array  # (1,) int32
-    guidance_scale: jax.Array  # (1,) float32
-    seed: jax.Array  # (1,) uint32
-    init_noise_sigma: jax.Array  # (1,) float32
-    init_latent_scale: jax.Array  # (1,) float32
-    time_ids: jax.Array  # (1, 6 or 0) float32
-    lora_rows: jax.Array  # (1, rank) int32
-    lora_scales: jax.Array  # (1, rank) float32
-    rows: jax.Array  # (1, evaluations, ROW) float32
+    seat: Rows  # (1,) int32
+    guidance_scale: Rows  # (1,) float32
+    seed: Rows  # (1,) uint32
+    init_noise_sigma: Rows  # (1,) float32
+    init_latent_scale: Rows  # (1,) float32
+    time_ids: Rows  # (1, 6 or 0) float32
+    lora_rows: Rows  # (1, rank) int32
+    lora_scales: Rows  # (1, rank) float32
+    rows: Rows  # (1, evaluations, ROW) float32
 
 
 class Encoding(NamedTuple):

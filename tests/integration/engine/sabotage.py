@@ -9,7 +9,7 @@ from enum import Enum
 import jax
 import numpy as np
 
-from sdjax_engine.lanes import DeviceLane, Picture
+from sdjax_engine.lanes import DeviceLane, Picture, Run
 from sdjax_engine.loaded import Prepared
 
 POISON = 666
@@ -39,17 +39,17 @@ class SabotagedLane(DeviceLane):
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
         super().admit({seat: poisoned(prepared) for seat, prepared in newcomers.items()})
 
-    def denoise(self, spans: Mapping[int, tuple[int, int]]) -> jax.Array:
+    def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         fault, self.fault = self.fault, None
-        done = super().denoise(spans)
+        run = super().denoise(spans)
         if fault in (Fault.WAITING, Fault.BOTH):
-            done.delete()
+            run.done.delete()
         if fault in (Fault.QUEUEING, Fault.BOTH):
             for array in jax.tree.leaves(self._state):
                 array.delete()
         if fault is Fault.QUEUEING:
             raise RuntimeError("out of memory\nand what the devices have to say of it")
-        return done
+        return run
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         pictures = super().decode(seats) if seats else {}

@@ -112,9 +112,11 @@ def test_the_start_says_what_it_does(on_two: dict[str, Any]) -> None:
         "compiled tiny encode",
         "compiled tiny:16x16:guided admit",
         "compiled tiny:16x16:guided denoise",
+        "compiled tiny:16x16:guided take",
         "compiled tiny:16x16 begin",
         "compiled tiny:16x16 decode",
         "compiled tiny:16x16:unguided admit",
         "compiled tiny:16x16:unguided denoise",
+        "compiled tiny:16x16:unguided take",
     }
     assert said[-1].startswith("ready after ")
