@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from discord import app_commands
 
 from bot.front.answers import acknowledge
-from bot.front.parts import Interaction, parts_of
+from bot.front.parts import Interaction, Parts, parts_of
 from bot.jobs import Job, Origin, Recipe
 from bot.log import about
 
@@ -25,11 +25,29 @@ async def request(
 
     `complete` does what the recipe still needs and takes long, such as fetching the picture to start from.
     """
+
+    async def enqueue(parts: Parts, origin: Origin) -> Job:
+        wanted = recipe if complete is None else await complete(recipe)
+        return await parts.store.enqueue(wanted, origin, caps=parts.caps)
+
+    return await _accept(interaction, enqueue, private=private)
+
+
+async def request_again(interaction: Interaction, job_id: str, *, private: bool) -> Job:
+    """As `request`, the recipe being that of the job with the seeds that come next."""
+
+    async def enqueue(parts: Parts, origin: Origin) -> Job:
+        return await parts.store.enqueue_again(job_id, origin, caps=parts.caps)
+
+    return await _accept(interaction, enqueue, private=private)
+
+
+async def _accept(
+    interaction: Interaction, enqueue: Callable[[Parts, Origin], Awaitable[Job]], *, private: bool
+) -> Job:
     await acknowledge(interaction, private=private)
     parts = parts_of(interaction)
-    if complete is not None:
-        recipe = await complete(recipe)
-    job = await parts.store.enqueue(recipe, origin_of(interaction, private=private), caps=parts.caps)
+    job = await enqueue(parts, origin_of(interaction, private=private))
     with about(job.id):
         await parts.announce(job)
     return job

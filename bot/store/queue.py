@@ -12,6 +12,7 @@ from bot.errors import UnknownJob, UserMistake
 from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.database import insert
+from bot.store.families import Wanted, Wish, next_of_family
 from bot.store.rows import load_job, load_jobs, recipe_values
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import ACTIVE, cancel_images, lock_owned_job
@@ -32,14 +33,35 @@ class QueueVerbs(Verbs):
 
         Raises UserMistake `queue_full_user` or `queue_full` where a hard cap is reached.
         """
-        share = fairness.share(recipe.cost, weight)
+
+        async def wanted(_connection: AsyncConnection) -> Wanted:
+            return Wanted(recipe=recipe)
+
+        return await self._accept(wanted, origin, weight, caps)
+
+    async def enqueue_again(
+        self, job_id: str, origin: Origin, *, weight: float = 1.0, caps: Caps = NO_CAPS
+    ) -> Job:
+        """Store a job of the same recipe as this one's, with the seeds that come next.
+
+        Next is after those of the job, of the one that it repeats itself, and of all that repeat that one:
+        whoever asks, and however many at once, nobody gets the same picture twice. Otherwise as `enqueue`;
+        raises UnknownJob too.
+        """
+
+        async def wanted(connection: AsyncConnection) -> Wanted:
+            return await next_of_family(connection, job_id)
+
+        return await self._accept(wanted, origin, weight, caps)
+
+    async def _accept(self, wanted: Wish, origin: Origin, weight: float, caps: Caps) -> Job:
         async with self._database.write() as connection:
             if caps != NO_CAPS:
                 await _wait_for_turn(connection)
             known = await _job_of(connection, origin.interaction_id)
             if known is None:
                 await _refuse_over(connection, caps, origin.user_id)
-                known = await _add(connection, recipe, origin, share=share, now=self._clock())
+                known = await _add(connection, wanted, origin, weight=weight, now=self._clock())
             job = await load_job(connection, known)
         self._ring(work=True)
         return job
@@ -105,21 +127,21 @@ async def _job_of(connection: AsyncConnection, interaction_id: int) -> str | Non
     return found
 
 
-async def _add(
-    connection: AsyncConnection, recipe: Recipe, origin: Origin, *, share: float, now: float
-) -> str:
-    values = {**asdict(origin), "recipe": recipe_values(recipe), "state": State.WAITING, "created_at": now}
+async def _add(connection: AsyncConnection, wish: Wish, origin: Origin, *, weight: float, now: float) -> str:
+    values = {**asdict(origin), "state": State.WAITING, "created_at": now}
     job_id: str | None = None
-    while job_id is None:  # a second turn only where the id is taken
+    while job_id is None:  # a second turn only where the id is taken, or the place in the family
+        wanted = await wish(connection)
         job_id = await connection.scalar(
             insert(connection, jobs)
-            .values(id=new_job_id(), **values)
+            .values(id=new_job_id(), recipe=recipe_values(wanted.recipe), **wanted.place, **values)
             .on_conflict_do_nothing()
             .returning(jobs.c.id)
         )
         if job_id is None and (other := await _job_of(connection, origin.interaction_id)):
             return other  # another process stored the same interaction in this moment
-    await _add_images(connection, job_id, recipe, origin.user_id, share)
+    recipe = wanted.recipe
+    await _add_images(connection, job_id, recipe, origin.user_id, fairness.share(recipe.cost, weight))
     if names := set(recipe.start_pictures):
         rows = [{"job_id": job_id, "artifact": name} for name in sorted(names)]
         await connection.execute(sa.insert(start_pictures), rows)

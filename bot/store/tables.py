@@ -41,7 +41,10 @@ jobs = sa.Table(
     sa.Column("finished_at", sa.Double),
     sa.Column("message_id", sa.BigInteger),
     sa.Column("deleted_at", sa.Double),
+    sa.Column("family", sa.String(16)),  # the job that this one repeats; null for the first of its recipe
+    sa.Column("repeat", sa.Integer),  # 1 for the first that repeats it
     sa.Index(None, "state", "user_id"),
+    sa.Index(None, "family", "repeat", unique=True),
 )
 
 images = sa.Table(

@@ -7,7 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from recipes import ORIGIN, recipe
+from recipes import ORIGIN, origin, recipe
 from stores import TTL, Clock
 
 import bot.store
@@ -35,7 +35,6 @@ JOB = {
     "created_at": 1.0,
 }
 IMAGE = {
-    "id": 1,
     "job_id": JOB["id"],
     "index": 0,
     "seed": 7,
@@ -78,4 +77,5 @@ async def test_a_job_of_the_first_version_is_painted_by_this_one(
     done = await store.complete(claim, artifact="aa/aa.png", seconds=2.0)
     assert done.state is State.DONE
     assert await store.delete_result(job.id, user_id=None) == ["aa/aa.png"]
+    assert (await store.enqueue_again(job.id, origin(2))).recipe.seed == 8
     await store.close()

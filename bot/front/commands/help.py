@@ -99,7 +99,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
 def _after_words(texts: Texts) -> list[str]:
     return [
         texts.gettext(
-            "Under a picture, **{again}** paints the same with a new seed and **{delete}** removes it. "
+            "Under a picture, **{again}** paints the same with the next seed and **{delete}** removes it. "
             "While you wait, **{cancel}** stops it.",
             again=texts.gettext("Again"),
             delete=texts.gettext("Delete"),

@@ -24,7 +24,7 @@ async def test_the_cancel_button_is_for_the_owner(served: Served, ravi: Member, 
     assert (await served.store.job(job.id)).state is State.CANCELLED
 
 
-async def test_again_paints_the_same_with_a_new_seed_for_whoever_presses(
+async def test_again_paints_the_same_with_the_next_seed_for_whoever_presses(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "a boat", seed=5, steps=9)
@@ -33,9 +33,32 @@ async def test_again_paints_the_same_with_a_new_seed_for_whoever_presses(
     assert answer["id"] != message["id"]
     assert "Queued, 1st" in text_of(answer)
     assert again.id != job.id
-    assert again.recipe.seed != 5
+    assert again.recipe.seed == 6
     assert again.recipe.num_inference_steps == 9
     assert str(again.origin.user_id) == (await omar.state())["me"]["id"]
+
+
+async def test_nobody_gets_the_same_seeds_twice_however_many_press_and_whichever_message(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    _, message = await finished(served, ravi, "a boat", seed=2**32 - 3, variants=2)
+    answers = [
+        await member.message_of(interaction)
+        for member, interaction in (
+            (ravi, await ravi.press(message, "Again")),
+            (omar, await omar.press(message, "Again")),
+        )
+    ]
+    jobs = await served.store.active_jobs()
+    assert {job.recipe.seed for job in jobs} == {2**32 - 1, 1}
+    for job in jobs:
+        await served.paint(job.id)
+    shown = await omar.message_of(
+        answers[0]["interaction_metadata"]["id"], lambda message: bool(message["attachments"])
+    )
+    await ravi.message_of(await ravi.press(shown, "Again"))
+    (third,) = await served.store.active_jobs()
+    assert third.recipe.seed == 3
 
 
 async def test_again_of_a_private_picture_is_private(served: Served, ravi: Member) -> None:

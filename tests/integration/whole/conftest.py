@@ -1,13 +1,20 @@
-"""A tiny checkpoint, its engine, and its compiled programs."""
+"""A tiny checkpoint, its engine, its compiled programs, and a bot that paints with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from checkpoints import make_tiny_checkpoint
+from serving import Served, serving
 
+from bot.artifacts import Artifacts
+from bot.config import Config, ModelConfig
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from bot.worker.worker import Worker
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Offer, Sampler
@@ -34,3 +41,18 @@ def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
     config = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
     with Engine.open(config, report=lambda _line: None) as engine:
         yield engine
+
+
+@pytest.fixture
+async def painting(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, tiny_engine: Engine, discord_address: object
+) -> AsyncIterator[Served]:
+    """The shipped bot on the sandbox, and a worker with its engine."""
+    worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0)
+    config = Config(models=(ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2),))
+    async with serving(sandbox, store, artifacts, config) as served:
+        working = asyncio.create_task(worker.run())
+        yield served
+        worker.drain()
+        async with asyncio.timeout(60.0):
+            await working

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-from serving import Served, serving
+from serving import Served
 
-from bot.artifacts import Artifacts
-from bot.config import Config, ModelConfig
+from bot.config import ModelConfig
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
-from bot.sandbox.server import Sandbox
-from bot.store import Store
-from bot.worker.worker import Worker
-from sdjax_engine.engine import Engine
 
-MODEL = ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2)
-ROOM = MODEL.offer.prompt_chunks * 75
+ROOM = ModelConfig().prompt_chunks * 75
 TIMEOUT = 60.0
-
-
-@pytest.fixture
-async def painting(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, tiny_engine: Engine, discord_address: object
-) -> AsyncIterator[Served]:
-    """The shipped bot on the sandbox, and a worker with its engine."""
-    worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0)
-    async with serving(sandbox, store, artifacts, Config(models=(MODEL,))) as served:
-        working = asyncio.create_task(worker.run())
-        yield served
-        worker.drain()
-        async with asyncio.timeout(TIMEOUT):
-            await working
 
 
 async def painted(member: Member, **options: Any) -> str:

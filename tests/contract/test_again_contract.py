@@ -1,0 +1,92 @@
+"""What asking for the same again promises, on every database: seeds that follow, and never twice the same."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from recipes import ORIGIN, origin, recipe
+from stores import OpenStore
+
+from bot.errors import UnknownJob, UserMistake
+from bot.jobs import Caps, Job
+from bot.store import Store
+from sdjax_engine.request import Lora
+
+THREE = recipe(seed=7, variants=3, loras=(Lora(name="ink", weight=0.5),), init_image="aa/sent.png")
+
+
+def seeds(job: Job) -> list[int]:
+    return [image.seed for image in job.images]
+
+
+async def test_the_seeds_of_a_family_follow_each_other_whichever_of_it_is_repeated(store: Store) -> None:
+    first = await store.enqueue(THREE, ORIGIN)
+    second = await store.enqueue_again(first.id, origin(2, user_id=2))
+    third = await store.enqueue_again(first.id, origin(3))
+    fourth = await store.enqueue_again(second.id, origin(4))
+    assert [seeds(job) for job in (first, second, third, fourth)] == [
+        [7, 8, 9],
+        [10, 11, 12],
+        [13, 14, 15],
+        [16, 17, 18],
+    ]
+    assert second.recipe == recipe(**{**vars(THREE), "seed": 10})
+    assert second.origin.user_id == 2
+
+
+async def test_seeds_begin_anew_after_the_largest(store: Store) -> None:
+    first = await store.enqueue(recipe(seed=2**32 - 3, variants=2), ORIGIN)
+    again = [await store.enqueue_again(first.id, origin(number)) for number in (2, 3)]
+    assert [seeds(job) for job in again] == [[2**32 - 1, 0], [1, 2]]
+    assert seeds(await store.enqueue_again(again[0].id, origin(4))) == [3, 4]
+
+
+async def test_two_families_of_one_recipe_do_not_meet(store: Store) -> None:
+    first = await store.enqueue(THREE, ORIGIN)
+    other = await store.enqueue(THREE, origin(2))
+    await store.enqueue_again(first.id, origin(3))
+    assert seeds(await store.enqueue_again(other.id, origin(4))) == [10, 11, 12]
+
+
+async def test_the_same_interaction_asks_once(store: Store, open_store: OpenStore) -> None:
+    first = await store.enqueue(THREE, ORIGIN)
+    other = await open_store()
+    asked = await asyncio.gather(
+        *(one.enqueue_again(first.id, origin(2)) for one in (store, other, store, other))
+    )
+    assert len({job.id for job in asked}) == 1
+    assert seeds(await other.enqueue_again(first.id, origin(3))) == [13, 14, 15]
+
+
+@pytest.mark.parametrize("caps", [Caps(), Caps(waiting=1000)])
+async def test_of_many_at_once_nobody_gets_the_seeds_of_another(
+    store: Store, open_store: OpenStore, caps: Caps
+) -> None:
+    first = await store.enqueue(THREE, ORIGIN)
+    stores = [store, await open_store(), await open_store()]
+
+    async def ask_and_claim(number: int) -> Job:
+        one = stores[number % 3]
+        job = await one.enqueue_again(first.id, origin(number + 2, user_id=number % 4), caps=caps)
+        await one.claim(f"worker-{number % 3}", limit=2, ttl=60.0)
+        return job
+
+    asked = await asyncio.gather(*(ask_and_claim(number) for number in range(20)))
+    given = sorted(seed for job in asked for seed in seeds(job))
+    assert given == list(range(10, 10 + 60))
+
+
+async def test_a_refused_repeat_uses_no_seeds_up(store: Store) -> None:
+    first = await store.enqueue(THREE, ORIGIN)
+    with pytest.raises(UserMistake, match="queue_full"):
+        await store.enqueue_again(first.id, origin(2), caps=Caps(waiting=1))
+    assert seeds(await store.enqueue_again(first.id, origin(3))) == [10, 11, 12]
+
+
+async def test_a_deleted_picture_can_still_be_repeated_and_an_unknown_one_never(store: Store) -> None:
+    first = await store.enqueue(recipe(), ORIGIN)
+    await store.delete_result(first.id, user_id=None)
+    assert seeds(await store.enqueue_again(first.id, origin(2))) == [8]
+    with pytest.raises(UnknownJob):
+        await store.enqueue_again("nothing", origin(3))
