@@ -29,9 +29,13 @@ def tag_images(*, virtual_time: float, last_tag: float, share: float, count: int
     return list(accumulate(repeat(share, count), initial=start))[1:]
 
 
-def advance(virtual_time: float, claimed: Iterable[float]) -> float:
-    """Virtual time once these tags are being served: it never goes back."""
-    return max((virtual_time, *claimed))
+def advance(virtual_time: float, claimed: Iterable[float], waiting: Iterable[float]) -> float:
+    """Virtual time once the tags of `claimed` are being served: it never goes back.
+
+    Nor does it pass a tag that is still `waiting`, where a lane with room let later ones go first: whoever
+    comes now would begin behind work that has not.
+    """
+    return max(virtual_time, min((max(claimed, default=virtual_time), *waiting)))
 
 
 def refund(shares: Iterable[float]) -> float:

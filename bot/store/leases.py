@@ -30,25 +30,22 @@ _NEWEST = 0.2  # weight of the newest image in the moving means: about the last 
 class LeaseVerbs(Verbs):
     """What workers do with images."""
 
-    async def claim(
-        self, worker: str, *, lanes: Sequence[Lane] | None = None, limit: int, ttl: float
-    ) -> list[Claim]:
-        """Lease up to `limit` waiting images for `ttl` seconds: the first in fair order, of one lane.
+    async def claim(self, worker: str, *, limit: int | Mapping[Lane, int], ttl: float) -> list[Claim]:
+        """Lease the first waiting images in fair order for `ttl` seconds; empty when none waits.
 
-        The lane is that of the very first image among `lanes`, None being all. Empty when none waits.
+        `limit` is how many of all there are, or of each lane how many, and then of no other lane any. A lane
+        with a limit of 0 is one that the worker paints and has no room for: who waits there keeps their turn.
         """
-        names = None if lanes is None else [str(lane) for lane in lanes]
         now = self._clock()
         async with self._database.write() as connection:
-            lane = await _first_lane(connection, names)
-            rows = [] if lane is None else await _first_images(connection, lane, limit)
+            rows, left = await _first_images(connection, limit)
             if not rows:
                 return []
             tokens = await _lease(connection, [row.id for row in rows], worker=worker, expires_at=now + ttl)
             rows = [row for row in rows if row.id in tokens]
             for job_id in sorted({row.job_id for row in rows}):
                 await settle(connection, job_id, now=now)
-            await _advance_clock(connection, [row.tag for row in rows])
+            await _advance_clock(connection, [row.tag for row in rows], left)
         return [_claim(row, tokens[row.id], now + ttl) for row in rows]
 
     async def heartbeat(self, claims_with_steps: Mapping[Claim, int], *, ttl: float) -> set[int]:
@@ -148,30 +145,41 @@ async def _end_lease(connection: AsyncConnection, claim: Claim, to: State, **val
         raise StaleLease(f"image {claim.image_id} of job {claim.job_id} is not ours any more")
 
 
-async def _first_lane(connection: AsyncConnection, names: Sequence[str] | None) -> str | None:
-    first = (
-        sa.select(images.c.tag, images.c.id, images.c.lane)
-        .where(images.c.state == State.WAITING)
-        .order_by(images.c.tag, images.c.id)
-        .limit(1)
-    )
-    # One look into the index for each lane; an IN over lanes would sort all that wait.
-    looks = [first] if names is None else [first.where(images.c.lane == name) for name in names]
-    heads = [head for look in looks if (head := (await connection.execute(look)).first())]
-    return min(heads).lane if heads else None
-
-
-async def _first_images(connection: AsyncConnection, lane: str, limit: int) -> list[Any]:
+async def _first_images(
+    connection: AsyncConnection, limit: int | Mapping[Lane, int]
+) -> tuple[list[Any], list[float]]:
+    """The images to claim, in fair order, and of each lane looked at the tag that is next after them."""
     # Both rows are locked here and never waited for, so a claim cannot be part of a deadlock.
-    statement = (
+    first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag, jobs.c.recipe)
         .join(jobs)
-        .where(images.c.state == State.WAITING, images.c.lane == lane)
+        .where(images.c.state == State.WAITING)
         .order_by(images.c.tag, images.c.id)
-        .limit(limit)
         .with_for_update(skip_locked=True, of=[images, jobs])
     )
-    return list(await connection.execute(statement))
+    if isinstance(limit, int):
+        looks = [(first, limit)]
+    else:
+        # One look into the index for each lane; an IN over lanes would sort all that wait.
+        waiting = await waiting_lanes(connection)
+        rooms = {str(lane): room for lane, room in limit.items()}
+        looks = [(first.where(images.c.lane == name), rooms[name]) for name in waiting if name in rooms]
+    rows: list[Any] = []
+    left: list[float] = []
+    for look, room in looks:
+        found = list(await connection.execute(look.limit(room + 1)))
+        rows += found[:room]
+        left += [row.tag for row in found[room:]]
+    return sorted(rows, key=lambda row: (row.tag, row.id)), left
+
+
+async def waiting_lanes(connection: AsyncConnection) -> list[str]:
+    """The lanes, by name, that images wait in: one step in the index for each, however many wait."""
+    waiting = images.c.state == State.WAITING
+    lanes = sa.select(sa.func.min(images.c.lane).label("lane")).where(waiting).cte(recursive=True)
+    following = sa.select(sa.func.min(images.c.lane)).where(waiting, images.c.lane > lanes.c.lane)
+    lanes = lanes.union_all(sa.select(following.scalar_subquery()).where(lanes.c.lane.is_not(None)))
+    return list(await connection.scalars(sa.select(lanes.c.lane).where(lanes.c.lane.is_not(None))))
 
 
 async def _lease(
@@ -184,8 +192,10 @@ async def _lease(
     return {row.id: row.fencing_token for row in await connection.execute(statement)}
 
 
-async def _advance_clock(connection: AsyncConnection, tags: Sequence[float]) -> None:
-    time = fairness.advance(0.0, tags)
+async def _advance_clock(
+    connection: AsyncConnection, claimed: Sequence[float], waiting: Sequence[float]
+) -> None:
+    time = fairness.advance(0.0, claimed, waiting)
     await connection.execute(sa.update(virtual_clock).where(virtual_clock.c.time < time).values(time=time))
 
 

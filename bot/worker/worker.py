@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from bot.worker.failures import failure_of
 from bot.worker.unoffered import GRACE_SECONDS, watch
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import EngineClosed, Image, Progress, Request
+from sdjax_engine.request import EngineClosed, Image, Lane, Progress, Request
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +69,6 @@ class Worker:
         self._name = name
         self._lease_seconds = lease_seconds
         self._grace_seconds = grace_seconds
-        self._lanes = engine.lanes
-        self._seats = max(engine.capacity(lane) for lane in self._lanes)
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
         self._draining = asyncio.Event()
         self._engine_closed = False
@@ -104,26 +103,42 @@ class Worker:
         self._draining.set()
 
     async def _feed(self, draining: asyncio.Task[Literal[True]]) -> None:
-        """Claim what there is room for, or wait until there is room or work."""
-        free = BATCHES_AHEAD * self._seats - len(self._paintings)
-        if free <= 0:
-            await asyncio.wait([*self._paintings, draining], return_when=asyncio.FIRST_COMPLETED)
-            return
-        try:
-            claims = await self._store.claim(
-                self._name, lanes=self._lanes, limit=free, ttl=self._lease_seconds
-            )
-        except StoreUnavailable as error:
-            log.error("no work can be claimed: %s", error)
-            await asyncio.sleep(POLL_SECONDS)
-            return
+        """Claim for each lane what it has room for, then wait until there is work or room again."""
+        room = self._room()
+        claims: list[Claim] = []
+        if any(room.values()):
+            try:
+                claims = await self._store.claim(self._name, limit=room, ttl=self._lease_seconds)
+            except StoreUnavailable as error:
+                log.error("no work can be claimed: %s", error)
+                await asyncio.sleep(POLL_SECONDS)
+                return
         for claim in claims:
             painting = _Painting(claim=claim)
             task = asyncio.create_task(self._paint(painting), name=f"image {claim.image_id}")
             self._paintings[task] = painting
             task.add_done_callback(self._forget)
         if not claims:
-            await self._store.wait_for_work(POLL_SECONDS)
+            await self._wait(draining)
+
+    def _room(self) -> dict[Lane, int]:
+        """For each lane that can be painted now, how many more images it can take.
+
+        Asked anew each time: lanes get ready one after the other, and seats may become fewer.
+        """
+        held = Counter(painting.claim.request.lane for painting in self._paintings.values())
+        return {
+            lane: max(0, BATCHES_AHEAD * self._engine.capacity(lane) - held[lane])
+            for lane in self._engine.lanes
+        }
+
+    async def _wait(self, draining: asyncio.Task[Literal[True]]) -> None:
+        """Return when work may be waiting, when an image has ended, at a drain, or after a while."""
+        work = asyncio.create_task(self._store.wait_for_work(POLL_SECONDS), name="worker waits for work")
+        try:
+            await asyncio.wait({work, draining, *self._paintings}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _cancelled([work])
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         del self._paintings[task]
@@ -239,7 +254,9 @@ class Worker:
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
     async def _announce(self) -> None:
-        await self._store.announce(self._name, lanes=self._lanes, seats=self._seats, ttl=self._lease_seconds)
+        lanes = self._engine.lanes
+        seats = max(self._engine.capacity(lane) for lane in lanes)
+        await self._store.announce(self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds)
 
     async def _heartbeat(self) -> None:
         paintings = {painting.claim.image_id: painting for painting in self._paintings.values()}

@@ -23,7 +23,7 @@ async def main(url: str, first: int) -> None:
     for number in count(first):
         asked = recipe(variants=1 + number % 4)
         say("accepted", (await store.enqueue(asked, origin(number, user_id=number % 5))).id)
-        for claim in await store.claim("worker", lanes=[RECIPE.lane], limit=3, ttl=TTL):
+        for claim in await store.claim("worker", limit={RECIPE.lane: 3}, ttl=TTL):
             say("claimed", claim.image_id, claim.fencing_token)
             artifact = f"{claim.image_id}-{claim.fencing_token}"
             await store.complete(claim, artifact=artifact, seconds=1.0)

@@ -31,24 +31,42 @@ async def test_a_claim_says_what_to_paint(store: Store, clock: Clock) -> None:
 
 async def test_nothing_waiting_gives_no_claim(store: Store) -> None:
     assert await store.claim("worker", limit=5, ttl=TTL) == []
-    assert await store.claim("worker", lanes=[], limit=5, ttl=TTL) == []
+    assert await store.claim("worker", limit={}, ttl=TTL) == []
 
 
-async def test_claims_are_of_one_lane_the_one_whose_turn_it_is(store: Store) -> None:
-    await store.enqueue(RECIPE, origin(1, user_id=1))
-    await store.enqueue(WIDE, origin(2, user_id=2))
-    await store.enqueue(RECIPE, origin(3, user_id=3))
-    first = await store.claim("worker", limit=9, ttl=TTL)
-    assert [claim.request.lane for claim in first] == [RECIPE.lane, RECIPE.lane]
-    second = await store.claim("worker", limit=9, ttl=TTL)
-    assert [claim.request.lane for claim in second] == [WIDE.lane]
+async def test_claims_come_in_fair_order_whichever_their_lanes(store: Store) -> None:
+    for number, asked in enumerate([RECIPE, WIDE, RECIPE, WIDE], start=1):
+        await store.enqueue(asked, origin(number, user_id=number))
+    first = await store.claim("worker", limit=3, ttl=TTL)
+    assert [claim.request.lane for claim in first] == [RECIPE.lane, RECIPE.lane, WIDE.lane]
+    (last,) = await store.claim("worker", limit=3, ttl=TTL)
+    assert last.request.lane == WIDE.lane
+
+
+async def test_each_lane_is_given_what_it_has_room_for(store: Store) -> None:
+    await store.enqueue(recipe(variants=9), origin(1, user_id=1))
+    await store.enqueue(replace(WIDE, variants=2), origin(2, user_id=1))
+    await store.enqueue(recipe(width=512), origin(3, user_id=1))
+    claims = await store.claim("worker", limit={RECIPE.lane: 4, WIDE.lane: 3}, ttl=TTL)
+    assert [claim.request.lane for claim in claims] == [RECIPE.lane] * 4 + [WIDE.lane] * 2
+    assert await store.claim("worker", limit={RECIPE.lane: 0, WIDE.lane: 3}, ttl=TTL) == []
+    assert len(await store.claim("worker", limit={RECIPE.lane: 1, WIDE.lane: 3}, ttl=TTL)) == 1
+
+
+async def test_who_waits_for_a_full_lane_stays_behind_nobody_who_comes_later(store: Store) -> None:
+    await store.enqueue(recipe(variants=9), origin(1, user_id=1))
+    await store.enqueue(WIDE, origin(2, user_id=1))
+    await store.claim("worker", limit={RECIPE.lane: 2, WIDE.lane: 9}, ttl=TTL)
+    late = await store.enqueue(recipe(variants=3), origin(3, user_id=2))
+    claims = await store.claim("worker", limit={RECIPE.lane: 5, WIDE.lane: 9}, ttl=TTL)
+    assert [claim.job_id for claim in claims].count(late.id) == 2
 
 
 async def test_a_worker_gets_only_lanes_it_offers(store: Store) -> None:
     await store.enqueue(RECIPE, origin(1, user_id=1))
     await store.enqueue(WIDE, origin(2, user_id=2))
-    assert await store.claim("worker", lanes=[replace(WIDE.lane, model="other")], limit=9, ttl=TTL) == []
-    (claim,) = await store.claim("worker", lanes=[WIDE.lane], limit=9, ttl=TTL)
+    assert await store.claim("worker", limit={replace(WIDE.lane, model="other"): 9}, ttl=TTL) == []
+    (claim,) = await store.claim("worker", limit={WIDE.lane: 9}, ttl=TTL)
     assert claim.request.lane == WIDE.lane
 
 

@@ -39,7 +39,7 @@ class Served:
         """Do what a worker does, with a grey picture."""
         job = await self.store.job(job_id)
         while not job.state.final:
-            for claim in await self.store.claim("test", lanes=None, limit=1, ttl=60.0):
+            for claim in await self.store.claim("test", limit=1, ttl=60.0):
                 shape = (claim.request.height, claim.request.width, 3)
                 name = await self.artifacts.put(
                     encode_png(np.full(shape, 128, np.uint8), claim.request), ".png"

@@ -36,7 +36,8 @@ class Queue:
 
     def serve(self) -> tuple[int, float]:
         tag, _, user, cost = heapq.heappop(self.waiting)
-        self.virtual_time = fairness.advance(self.virtual_time, [tag])
+        waiting = [self.waiting[0][0]] if self.waiting else []
+        self.virtual_time = fairness.advance(self.virtual_time, [tag], waiting)
         return user, cost
 
 
@@ -102,9 +103,14 @@ def test_tags_grow_from_the_later_of_both_times(
 
 
 def test_virtual_time_never_goes_back() -> None:
-    assert fairness.advance(5.0, [1.0, 3.0]) == 5.0
-    assert fairness.advance(5.0, [1.0, 7.0]) == 7.0
-    assert fairness.advance(5.0, []) == 5.0
+    assert fairness.advance(5.0, [1.0, 3.0], []) == 5.0
+    assert fairness.advance(5.0, [1.0, 7.0], [2.0]) == 5.0
+    assert fairness.advance(5.0, [1.0, 7.0], [8.0]) == 7.0
+    assert fairness.advance(5.0, [], []) == 5.0
+
+
+def test_virtual_time_does_not_pass_who_still_waits() -> None:
+    assert fairness.advance(5.0, [6.0, 100.0], [9.0, 50.0]) == 9.0
 
 
 @pytest.mark.parametrize(("cost", "weight"), [(0.0, 1.0), (-1.0, 1.0), (1.0, 0.0), (1.0, -2.0)])

@@ -47,7 +47,7 @@ def noise(claim: Claim) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 async def paint(served: Served, job_id: str, *, fail: int = 0) -> Job:
     """Do what a worker does, with noise for pictures; the first `fail` of them fail."""
-    claims = await served.store.claim("test", lanes=None, limit=9, ttl=60.0)
+    claims = await served.store.claim("test", limit=9, ttl=60.0)
     for number, claim in enumerate(claims):
         if number < fail:
             await served.store.fail(claim, failure="painting_failed")
@@ -124,7 +124,7 @@ async def test_several_pictures_come_as_a_grid_and_what_failed_is_said(served: S
 
 async def test_steps_are_shown_while_painting_and_never_over_the_result(served: Served, mina: Member) -> None:
     await ask(mina, served.store)
-    (claim,) = await served.store.claim("test", lanes=None, limit=1, ttl=60.0)
+    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
     await served.store.heartbeat({claim: 7}, ttl=60.0)
     await mina.wait_for_message(lambda message: "step 7 of 20" in text_of(message))
     await served.store.heartbeat({claim: 13}, ttl=60.0)
@@ -236,7 +236,7 @@ async def test_a_new_message_whose_answer_was_lost_is_posted_once(
 
 async def test_a_file_that_is_gone_is_said_in_the_pictures_place(served: Served, mina: Member) -> None:
     await ask(mina, served.store)
-    (claim,) = await served.store.claim("test", lanes=None, limit=1, ttl=60.0)
+    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
     await served.store.complete(claim, artifact=f"ab/{'ab' * 32}.png", seconds=1.0)
     message = await mina.wait_for_message(lambda message: "file is gone" in text_of(message))
     assert "Again" in labels(message)
@@ -246,7 +246,7 @@ async def test_a_fault_that_nobody_foresaw_delays_one_result_and_harms_no_other(
     served: Served, mina: Member, outcomes: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ask(mina, served.store)
-    (claim,) = await served.store.claim("test", lanes=None, limit=1, ttl=60.0)
+    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
     await served.store.complete(claim, artifact="no name of a file", seconds=1.0)
     await until(lambda: logged(caplog, "for a reason nobody foresaw"))
     _, job = await ask(mina, served.store)

@@ -87,6 +87,22 @@ async def test_the_queue_knows_how_far_an_image_is(
             await store.cancel(job.id, user_id=None)
 
 
+async def test_no_lane_waits_while_another_is_full(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    crowd = await enqueue_much(store)
+    other = await store.enqueue(
+        replace(SMALL, guidance_scale=1.0), origin(99, user_id=crowd[0].origin.user_id)
+    )
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        (done,) = await ended(store, other)
+        assert done.state is State.DONE
+        waiting = [image for image in await images_of(store, crowd) if image.state is State.WAITING]
+        for job in crowd:
+            await store.cancel(job.id, user_id=None)
+    assert len(waiting) > 80
+
+
 async def test_a_cancelled_image_is_stopped_and_makes_room(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
