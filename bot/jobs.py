@@ -145,7 +145,8 @@ class Notes:
 class ImageRecord:
     """One picture of a job as the store knows it.
 
-    Once it is done `artifact` names its file, and `notes` tell what is to be said of it.
+    Once it is done `artifact` names its file, and `notes` tell what is to be said of it. `trouble` is why a
+    running one began anew, until it is further than it was then.
     """
 
     id: int
@@ -156,6 +157,7 @@ class ImageRecord:
     step: int
     artifact: str | None
     failure: str | None
+    trouble: str | None = None
     notes: Notes = field(default_factory=Notes)
 
 

@@ -44,9 +44,10 @@ def job_of(
     origin: Origin = ORIGIN,
     step: int = 0,
     failure: str = "painting_failed",
+    trouble: str | None = None,
     notes: Notes | None = None,
 ) -> Job:
-    """A job whose images are in these states; those that run have made `step` steps."""
+    """A job whose images are in these states; those that run have made `step` steps, in this trouble."""
     images = tuple(
         ImageRecord(
             id=index,
@@ -57,6 +58,7 @@ def job_of(
             step=step if state is State.RUNNING else 0,
             artifact=f"aa/{index}.png" if state is State.DONE else None,
             failure=failure if state is State.FAILED else None,
+            trouble=trouble if state is State.RUNNING else None,
             notes=notes if notes and state is State.DONE else Notes(),
         )
         for index, state in enumerate(states)

@@ -17,7 +17,7 @@ import discord
 from bot.delivery.buttons import Row, active_rows, final_rows, without_pictures
 from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, State
 from bot.texts import Texts
-from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, PromptFacts
+from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, PromptFacts, Trouble
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
 MAX_ALT = 1024
@@ -36,6 +36,13 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
         "start_missing": "The picture to start from can no longer be read: send it again.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
+    }
+)
+TROUBLES: Mapping[str, str] = MappingProxyType(
+    {
+        Trouble.STUCK: "The devices did not answer and were restarted; this begins anew.",
+        Trouble.OUT_OF_MEMORY: "The devices ran out of memory; this begins anew with fewer others beside it.",
+        Trouble.FAILED: "The devices failed; this is tried once more.",
     }
 )
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # would turn round what stands after the words
@@ -160,19 +167,20 @@ def _waiting(position: Position | None, texts: Texts) -> str:
 
 
 def _painting(job: Job, texts: Texts) -> str:
-    steps = job.recipe.steps
-    running = [image.step for image in job.images if image.state is State.RUNNING]
-    step = min(running, default=0)
+    running = [image for image in job.images if image.state is State.RUNNING]
+    troubles = dict.fromkeys(image.trouble for image in running if image.trouble)
+    said = [texts.gettext(TROUBLES[trouble]) for trouble in troubles if trouble in TROUBLES]
+    progress = {"step": min((image.step for image in running), default=0), "steps": job.recipe.steps}
     if len(job.images) == 1:
-        return texts.gettext("Painting: step {step} of {steps}.", step=step, steps=steps)
+        return " ".join([*said, texts.gettext("Painting: step {step} of {steps}.", **progress)])
     done = sum(image.state is State.DONE for image in job.images)
-    return texts.gettext(
+    some = texts.gettext(
         "Painting: step {step} of {steps}, {done} of {count} pictures done.",
-        step=step,
-        steps=steps,
+        **progress,
         done=done,
         count=len(job.images),
     )
+    return " ".join([*said, some])
 
 
 def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:

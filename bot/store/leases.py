@@ -7,6 +7,7 @@ names the token it was given: once another claim was made, the old one changes n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
 MAX_WORKER_DEATHS = 2
+NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 _NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
 
 
@@ -48,8 +50,14 @@ class LeaseVerbs(Verbs):
             await _advance_clock(connection, [row.tag for row in rows], left)
         return [_claim(row, tokens[row.id], now + ttl) for row in rows]
 
-    async def heartbeat(self, claims_with_steps: Mapping[Claim, int], *, ttl: float) -> set[int]:
-        """Extend these leases and store each image's step.
+    async def heartbeat(
+        self,
+        claims_with_steps: Mapping[Claim, int],
+        *,
+        ttl: float,
+        troubles: Mapping[Claim, str] = NO_TROUBLES,
+    ) -> set[int]:
+        """Extend these leases and store each image's step, and why those of `troubles` began anew.
 
         Returns the ids of images that are no longer ours or were cancelled: stop painting them.
         """
@@ -57,8 +65,9 @@ class LeaseVerbs(Verbs):
         kept: set[int] = set()
         async with self._database.write() as connection:
             for claim, step in sorted(claims_with_steps.items(), key=lambda item: item[0].image_id):
+                now = {"lease_expires_at": expires_at, "step": step, "trouble": troubles.get(claim)}
                 statement = sa.update(images).where(_ours(claim), images.c.state == State.RUNNING)
-                changed = await connection.execute(statement.values(lease_expires_at=expires_at, step=step))
+                changed = await connection.execute(statement.values(now))
                 kept |= {claim.image_id} if changed.rowcount else set()
         return {claim.image_id for claim in claims_with_steps} - kept
 
@@ -186,8 +195,8 @@ async def _lease(
     connection: AsyncConnection, image_ids: Sequence[int], *, worker: str, expires_at: float
 ) -> dict[int, int]:
     token = images.c.fencing_token + 1
-    lease = {"worker": worker, "lease_expires_at": expires_at, "fencing_token": token, "step": 0}
-    leased = move(State.RUNNING, images.c.id.in_(image_ids), **lease)
+    lease = {"worker": worker, "lease_expires_at": expires_at, "fencing_token": token}
+    leased = move(State.RUNNING, images.c.id.in_(image_ids), step=0, trouble=None, **lease)
     statement = leased.returning(images.c.id, images.c.fencing_token)
     return {row.id: row.fencing_token for row in await connection.execute(statement)}
 

@@ -67,6 +67,7 @@ def _image(row: Any) -> ImageRecord:
         step=row.step,
         artifact=row.artifact,
         failure=row.failure,
+        trouble=row.trouble,
         notes=notes_from(row.notes),
     )
 

@@ -66,6 +66,7 @@ images = sa.Table(
     sa.Column("worker_deaths", sa.Integer, nullable=False),
     sa.Column("artifact", sa.String(255)),
     sa.Column("failure", sa.Text),
+    sa.Column("trouble", sa.Text),
     sa.Column("notes", sa.JSON),
     sa.UniqueConstraint("job_id", "index"),
     sa.Index(None, "state", "tag", "id"),  # the fair order over all lanes

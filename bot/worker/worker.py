@@ -20,7 +20,7 @@ from bot.worker.failures import failure_of
 from bot.worker.unoffered import GRACE_SECONDS, watch
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import EngineClosed, Image, Lane, Progress, Request
+from sdjax_engine.request import EngineClosed, Image, Lane, Progress, Request, Trouble
 
 log = logging.getLogger(__name__)
 
@@ -34,16 +34,27 @@ EXPIRY_SECONDS = 5.0
 
 @dataclass(kw_only=True, eq=False)
 class _Painting:
-    """One claimed image on its way; `lost` once the lease is someone else's or the job is cancelled."""
+    """One claimed image on its way; `lost` once the lease is someone else's or the job is cancelled.
+
+    `trouble` is why it began anew, until it is further than `furthest`, where it was then.
+    """
 
     claim: Claim
     future: Future[Image] | None = None
     step: int = 0
+    furthest: int = 0
+    trouble: Trouble | None = None
     lost: bool = False
 
     def on_progress(self, progress: Progress) -> None:
-        """Called on the engine's thread: a plain assignment, read by the next heartbeat."""
-        self.step = round(progress.step / progress.steps * self.claim.steps)
+        """Called on the engine's thread: plain assignments, read by the next heartbeat."""
+        step = round(progress.step / progress.steps * self.claim.steps)
+        if progress.trouble is not None:
+            self.furthest = max(self.furthest, self.step)
+            self.trouble = progress.trouble
+        elif step > self.furthest:
+            self.trouble = None
+        self.step = step
 
 
 class Worker:
@@ -263,7 +274,12 @@ class Worker:
         if not paintings:
             return
         steps = {painting.claim: painting.step for painting in paintings.values()}
-        for image_id in await self._store.heartbeat(steps, ttl=self._lease_seconds):
+        troubles = {
+            painting.claim: painting.trouble
+            for painting in paintings.values()
+            if painting.trouble is not None
+        }
+        for image_id in await self._store.heartbeat(steps, ttl=self._lease_seconds, troubles=troubles):
             painting = paintings[image_id]
             painting.lost = True
             if painting.future is not None:

@@ -1,6 +1,7 @@
 """What claims and leases promise, on every database."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -152,6 +153,22 @@ async def test_a_heartbeat_keeps_the_lease_and_stores_the_step(store: Store, clo
     assert await store.expire() == 0
     (image,) = (await store.job(claim.job_id)).images
     assert (image.step, image.state) == (6, State.RUNNING)
+
+
+async def test_a_heartbeat_stores_why_an_image_began_anew_until_it_says_nothing_of_it(store: Store) -> None:
+    await store.enqueue(recipe(variants=2), ORIGIN)
+    claims = await store.claim("worker", limit=2, ttl=TTL)
+
+    async def told(**troubles: Mapping[Claim, str]) -> list[str | None]:
+        await store.heartbeat(dict.fromkeys(claims, 1), ttl=TTL, **troubles)
+        return [image.trouble for image in (await store.job(claims[0].job_id)).images]
+
+    assert await told(troubles={claims[1]: "stuck"}) == [None, "stuck"]
+    assert await told() == [None, None]
+    await told(troubles={claims[0]: "failed"})
+    await store.give_back(claims[0])
+    await claim_one(store)
+    assert (await store.job(claims[0].job_id)).images[0].trouble is None
 
 
 async def test_a_heartbeat_tells_what_is_lost_and_what_was_cancelled(store: Store, clock: Clock) -> None:

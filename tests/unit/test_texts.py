@@ -37,7 +37,7 @@ def messages(language: str) -> list[Message]:
 
 def said_by_the_code() -> Iterator[str]:
     """The English form of every sentence: written in a call, or in a table of sentences."""
-    keys_of_tables = {*MISTAKES, *render.FAILURES}
+    keys_of_tables = {*MISTAKES, *render.FAILURES, *render.TROUBLES}
     for _, _, found, _, _ in extract_from_dir(str(ROOT), keywords=KEYWORDS, comment_tags=()):
         sentence = found[0] if isinstance(found, tuple) else found
         if sentence not in keys_of_tables:
@@ -47,6 +47,7 @@ def said_by_the_code() -> Iterator[str]:
         yield from (parameter.name for parameter in command.parameters)
     yield from MISTAKES.values()
     yield from render.FAILURES.values()
+    yield from render.TROUBLES.values()
     yield from InvalidRequest.SENTENCES.values()
 
 

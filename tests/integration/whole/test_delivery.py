@@ -22,6 +22,7 @@ from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from sdjax_engine.images import encode_png, read_recipe
+from sdjax_engine.request import Trouble
 
 Message = dict[str, Any]
 PROMPT = "a red heart left of a blue star"
@@ -135,6 +136,17 @@ async def test_steps_are_shown_while_painting_and_never_over_the_result(served: 
     (last,) = [event["data"] for event in mina.events if event["type"] == "MESSAGE_UPDATE"][-1:]
     assert last["attachments"]
     assert "Painting" not in text_of(last)
+
+
+async def test_a_person_reads_in_their_language_why_their_picture_begins_anew(
+    served: Served, yuna: Member
+) -> None:
+    await ask(yuna, served.store)
+    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
+    await served.store.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.STUCK})
+    await yuna.wait_for_message(lambda message: "장치가 응답하지 않아 다시 시작했습니다." in text_of(message))
+    await served.store.heartbeat({claim: 7}, ttl=60.0)
+    await yuna.wait_for_message(lambda message: text_of(message).endswith("\n그리는 중: 20스텝 중 7스텝."))
 
 
 async def test_a_cancelled_job_says_so_in_its_message(served: Served, mina: Member) -> None:

@@ -6,10 +6,19 @@ import pytest
 from recipes import RECIPE, job_of, recipe
 
 from bot.delivery.layout import layout
-from bot.delivery.render import FAILURES, MAX_ALT, MAX_TEXT, MessageContent, render, seeds_text, shown
+from bot.delivery.render import (
+    FAILURES,
+    MAX_ALT,
+    MAX_TEXT,
+    TROUBLES,
+    MessageContent,
+    render,
+    seeds_text,
+    shown,
+)
 from bot.jobs import Notes, Position, State
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import PromptFacts
+from sdjax_engine.request import PromptFacts, Trouble
 
 ENGLISH = Texts.for_locale("en-US")
 
@@ -39,6 +48,15 @@ def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> N
     some = render(job_of(State.DONE, State.RUNNING, State.RUNNING, State.WAITING, step=8), None, ENGLISH)
     assert some.status == "Painting: step 8 of 20, 1 of 4 pictures done."
     assert labels(some) == ["cancel:abc"]
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_what_begins_anew_says_why_once_and_a_cause_of_a_later_version_is_left_out(trouble: Trouble) -> None:
+    states = (State.RUNNING, State.RUNNING, State.DONE)
+    said = render(job_of(*states, step=2, trouble=trouble), None, ENGLISH).status
+    assert said == f"{TROUBLES[trouble]} Painting: step 2 of 20, 1 of 3 pictures done."
+    unknown = render(job_of(State.RUNNING, trouble="melted"), None, ENGLISH).status
+    assert unknown == "Painting: step 0 of 20."
 
 
 def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its_job() -> None:

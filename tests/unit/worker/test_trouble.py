@@ -1,0 +1,44 @@
+"""What the next heartbeat says of an image that began anew."""
+
+from __future__ import annotations
+
+from recipes import RECIPE
+
+from bot.jobs import Claim
+from bot.worker.worker import _Painting
+from sdjax_engine.request import Progress, Trouble
+
+CLAIM = Claim(
+    image_id=1, job_id="abc", request=RECIPE.request(0), steps=20, fencing_token=1, expires_at=1_000_000.0
+)
+
+
+def told(*progress: tuple[int, Trouble | None]) -> list[tuple[int, Trouble | None]]:
+    """The step and the trouble after each message of the engine."""
+    painting = _Painting(claim=CLAIM)
+    seen = []
+    for step, trouble in progress:
+        painting.on_progress(Progress(step=step, steps=20, trouble=trouble))
+        seen.append((painting.step, painting.trouble))
+    return seen
+
+
+def test_a_trouble_is_told_until_the_image_is_further_than_it_was() -> None:
+    stuck, failed = Trouble.STUCK, Trouble.FAILED
+    assert told((4, None), (8, None), (0, stuck), (4, None), (8, None), (12, None)) == [
+        (4, None),
+        (8, None),
+        (0, stuck),
+        (4, stuck),
+        (8, stuck),
+        (12, None),
+    ]
+    assert told((8, None), (0, stuck), (4, None), (0, failed), (8, None), (9, None))[3:] == [
+        (0, failed),
+        (8, failed),
+        (9, None),
+    ]
+
+
+def test_before_the_first_step_any_step_ends_the_trouble() -> None:
+    assert told((0, Trouble.OUT_OF_MEMORY), (1, None))[-1] == (1, None)
