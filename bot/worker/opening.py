@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot.config import Config, ModelConfig
-from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
+from sdjax_engine.config import Dtype, EngineConfig, ModelSpec, Seating
 from sdjax_engine.defaults import default_offer
 from sdjax_engine.engine import Engine
 
@@ -44,14 +44,24 @@ def _settle(model: ModelConfig, report: Report) -> ModelConfig:
 
 def open_engine(config: Config, report: Report) -> Engine:
     """Load the configured models and compile what they offer; raises UnreadableCheckpoint."""
-    engine_config = EngineConfig(
+    return Engine.open(engine_config(config), report=report)
+
+
+def engine_config(config: Config) -> EngineConfig:
+    """What the engine is opened with."""
+    section = config.engine
+    return EngineConfig(
         models=tuple(_spec(model) for model in config.models),
-        dtype=Dtype(config.engine.dtype),
-        seats_per_device=config.engine.seats_per_device,
-        cpu_devices=config.engine.cpu_devices,
-        cache_dir=Path(config.engine.cache_dir) if config.engine.cache_dir else None,
+        dtype=Dtype(section.dtype),
+        seats_per_device=section.seats_per_device,
+        cpu_devices=section.cpu_devices,
+        cache_dir=Path(section.cache_dir) if section.cache_dir else None,
+        device_memory=int(section.device_memory_gib * 2**30),
+        seating=Seating(section.seating),
+        batch_wait=section.batch_wait_seconds,
+        spares=section.spares,
+        stuck_after=section.stuck_seconds,
     )
-    return Engine.open(engine_config, report=report)
 
 
 def _spec(model: ModelConfig) -> ModelSpec:

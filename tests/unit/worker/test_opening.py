@@ -6,8 +6,9 @@ from pathlib import Path
 
 from checkpoints import FAMILIES, make_tiny_checkpoint
 
-from bot.config import Config, ModelConfig
-from bot.worker.opening import settle
+from bot.config import Config, EngineSection, ModelConfig
+from bot.worker.opening import engine_config, settle
+from sdjax_engine.config import Dtype, EngineConfig, ModelSpec, Seating
 from sdjax_engine.request import Sampler
 
 
@@ -34,3 +35,29 @@ def test_what_is_said_is_kept(tmp_path: Path) -> None:
     model = settled(said)
     assert (model.sizes, model.sampler) == (("128x64",), Sampler.DDIM)
     assert (model.num_inference_steps, model.guidance_scale) == (20, 5.0)
+
+
+def test_an_engine_is_opened_as_the_product_is_configured_by_default() -> None:
+    model = ModelConfig()
+    plain = EngineConfig(models=(ModelSpec(offer=model.offer, source="demo"),), cache_dir=Path("var/cache"))
+    assert engine_config(Config()) == plain
+
+
+def test_every_key_of_the_engine_reaches_it() -> None:
+    keys = {
+        "dtype": "bfloat16",
+        "seats_per_device": 3,
+        "cpu_devices": 2,
+        "device_memory_gib": 1.5,
+        "seating": "whole_batch",
+        "batch_wait_seconds": 2.0,
+        "spares": 5,
+        "stuck_seconds": 60.0,
+        "cache_dir": "",
+    }
+    assert keys.keys() == EngineSection.model_fields.keys()
+    opened = engine_config(Config.parse({"engine": keys}))
+    assert (opened.dtype, opened.seats_per_device, opened.cpu_devices) == (Dtype.BFLOAT16, 3, 2)
+    assert (opened.device_memory, opened.cache_dir) == (3 * 2**29, None)
+    assert (opened.seating, opened.batch_wait) == (Seating.WHOLE_BATCH, 2.0)
+    assert (opened.spares, opened.stuck_after) == (5, 60.0)
