@@ -31,10 +31,12 @@ from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
 from bot.store import Store
 from bot.worker.opening import open_engine, settle
 from bot.worker.worker import Worker
+from sdjax_engine.engine import Engine
 
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 10.0
+CLOSE_SECONDS = 10.0
 Report = Callable[[str], None]
 
 
@@ -79,7 +81,7 @@ async def serve(
         running.start(parts.progress.run(), "progress")
         try:
             engine = await running.wait_for(in_own_thread(lambda: open_engine(config, report)))
-            stack.push_async_callback(asyncio.to_thread, engine.close, drain=False)
+            stack.push_async_callback(close, engine)
             await running.wait_for(parts.client.wait_until_ready())
             lease = config.queue.lease_seconds
             name = socket.gethostname()
@@ -88,6 +90,11 @@ async def serve(
             await paint(worker, parts.outbox, running=running, stop=stop)
         except Stopped:
             log.info("stopped")
+
+
+async def close(engine: Engine) -> None:
+    """Close the engine, whose work is settled; devices that hang are not waited for."""
+    await asyncio.wait({in_own_thread(lambda: engine.close(drain=False))}, timeout=CLOSE_SECONDS)
 
 
 async def assemble(config: Config, stack: AsyncExitStack) -> Parts:

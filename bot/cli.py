@@ -7,8 +7,10 @@ in one sentence on stderr.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +20,17 @@ from typing import Any, NoReturn
 import click
 
 from bot.errors import BotError, ConfigurationError
-from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, EngineError, InvalidRequest, Sampler
+from sdjax_engine.request import (
+    MAX_GUIDANCE_SCALE,
+    MAX_SEED,
+    MAX_STEPS,
+    EngineClosed,
+    EngineError,
+    InvalidRequest,
+    Sampler,
+)
+
+log = logging.getLogger(__name__)
 
 FAILED, MISTAKE = 1, 2
 MAX_VARIANTS = 9
@@ -119,7 +131,24 @@ def run(path: Path) -> None:
     from bot.log import set_up
 
     set_up(config.log.level, config.log.format)
-    run_bot(config)
+    try:
+        run_bot(config)
+    except EngineClosed as error:
+        _begin_anew(error)
+
+
+def _begin_anew(error: EngineClosed) -> NoReturn:
+    """Start once more after the engine's death: nothing is lost, and the devices may answer a new process."""
+    from bot import restarts
+    from bot.lifetime import leave
+
+    record = restarts.recorded(os.environ, now=time.time())
+    if record is None:
+        often = f"{restarts.MOST} restarts within an hour have not helped"
+        click.echo(f"sdjax-bot: {error} {often}: look at the devices.", err=True)
+        leave(FAILED)
+    log.error("%s The bot restarts.", error)
+    restarts.begin_anew(record)
 
 
 @commands.command("check-config")

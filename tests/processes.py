@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 200.0
 END_SECONDS = 60.0
+BOT = ("-m", "bot")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +66,20 @@ def write_config(
     return file
 
 
-async def start(*arguments: str, err: Path, folder: Path | None = None, out: int | None = None) -> Bot:
-    """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes."""
+async def start(
+    *arguments: str,
+    err: Path,
+    folder: Path | None = None,
+    out: int | None = None,
+    program: Sequence[str] = BOT,
+) -> Bot:
+    """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes.
+
+    `program` is what Python runs: the bot itself, or what runs it after something else.
+    """
     with err.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bot", *arguments),
+            *(sys.executable, *program, *arguments),
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=out,
@@ -87,15 +97,16 @@ async def end(bot: Bot, number: signal.Signals | None = None) -> Ended:
     return Ended(status=status, err=bot.err.read_text())
 
 
-async def finished(config: Path) -> Ended:
+async def finished(config: Path, *, program: Sequence[str] = BOT) -> Ended:
     """Run the bot to its own end."""
-    return await end(await start("run", "--config", str(config), err=config.with_suffix(".err")))
+    err = config.with_suffix(".err")
+    return await end(await start("run", "--config", str(config), err=err, program=program))
 
 
 @asynccontextmanager
-async def running(config: Path) -> AsyncIterator[Bot]:
+async def running(config: Path, *, program: Sequence[str] = BOT) -> AsyncIterator[Bot]:
     """The bot as a process, killed at the end if it still runs."""
-    bot = await start("run", "--config", str(config), err=config.with_suffix(".err"))
+    bot = await start("run", "--config", str(config), err=config.with_suffix(".err"), program=program)
     try:
         yield bot
     finally:

@@ -90,6 +90,13 @@ class LeaseVerbs(Verbs):
         """Put the image back to its place in the queue. Raises StaleLease like `complete`."""
         await self._end(claim, State.WAITING, step=0)
 
+    async def abandon(self, claim: Claim) -> None:
+        """Put back an image whose painter broke down over it, as after a worker's death: twice, and it fails.
+
+        Where the lease is not ours any more nothing is changed.
+        """
+        await self._take_back(_ours(claim))
+
     async def expire(self) -> int:
         """Take back the leases that ran out, as after the death of a worker; returns how many."""
         return await self._take_back(images.c.lease_expires_at <= self._clock())

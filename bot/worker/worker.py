@@ -56,6 +56,11 @@ class _Painting:
             self.trouble = None
         self.step = step
 
+    @property
+    def begun(self) -> bool:
+        """Whether the devices have been at work for it, as far as was told."""
+        return self.step > 0 or self.trouble is not None
+
 
 class Worker:
     """Feeds `engine` from `store` and puts the pictures into `artifacts`.
@@ -82,7 +87,7 @@ class Worker:
         self._grace_seconds = grace_seconds
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
         self._draining = asyncio.Event()
-        self._engine_closed = False
+        self._engine_closed: EngineClosed | None = None
 
     async def run(self) -> None:
         """Work until `drain`; cancelling it gives everything back at once.
@@ -106,8 +111,8 @@ class Worker:
         finally:
             await _cancelled(list(self._paintings))
             await _cancelled([heart, watching, draining])
-        if self._engine_closed:
-            raise EngineClosed("The engine has stopped.")
+        if self._engine_closed is not None:
+            raise self._engine_closed
 
     def drain(self) -> None:
         """Claim nothing more: images being painted are finished, the others given back, and `run` ends."""
@@ -170,10 +175,13 @@ class Worker:
             await self._record(
                 lambda: self._store.complete(claim, artifact=artifact, seconds=image.seconds, notes=notes)
             )
-        except EngineClosed:
-            self._engine_closed = True
+        except EngineClosed as error:
+            self._engine_closed = self._engine_closed or error
             self._draining.set()
-            await self._give_back(claim)
+            if painting.begun:  # it may be the cause: nothing may break an engine again and again
+                await self._record(lambda: self._store.abandon(claim))
+            else:
+                await self._give_back(claim)
         except asyncio.CancelledError:
             if painting.future is not None:
                 self._engine.cancel(painting.future)

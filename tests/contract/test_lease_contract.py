@@ -212,6 +212,20 @@ async def test_what_painting_showed_is_kept_with_each_image(store: Store) -> Non
     assert (await store.job(job.id)).images == job.images
 
 
+async def test_an_image_that_breaks_its_painter_twice_fails(store: Store) -> None:
+    await store.enqueue(recipe(variants=2), ORIGIN)
+    claim, other = await store.claim("worker", limit=2, ttl=TTL)
+    await store.abandon(claim)
+    assert (await store.job(claim.job_id)).images[0].state is State.WAITING
+    again = await claim_one(store)
+    await store.abandon(claim)  # the lease is another's by now
+    await store.abandon(again)
+    await store.give_back(other)
+    failed, waiting = (await store.job(claim.job_id)).images
+    assert (failed.state, failed.failure) == (State.FAILED, "worker_died")
+    assert waiting.state is State.WAITING
+
+
 async def test_nothing_is_delivered_before_the_last_image(store: Store) -> None:
     await store.enqueue(recipe(variants=2), ORIGIN)
     first, second = await store.claim("worker", limit=2, ttl=TTL)

@@ -102,6 +102,38 @@ async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: S
         assert_each_once(await mina.messages(), interactions)
 
 
+BREAKS_ONCE = """
+import os
+from bot.restarts import VARIABLE
+from sdjax_engine.lanes import Run
+
+def broken(run):
+    raise SystemExit("an end that the engine has not foreseen")
+
+if VARIABLE not in os.environ:
+    Run.wait = broken
+from bot.cli import main
+main()
+"""
+
+
+@pytest.mark.slow
+async def test_a_bot_whose_engine_dies_restarts_itself_and_delivers_once(
+    sandbox: Sandbox, config: Path
+) -> None:
+    async with Member(sandbox.address, "Mina") as mina:
+        async with running(config, program=("-c", BREAKS_ONCE)) as process:
+            await connected(sandbox)
+            interactions = [
+                await mina.imagine(prompt=f"a green star {number}", seed=number) for number in range(3)
+            ]
+            await delivered(mina, 3)
+            stopped = await end(process, signal.SIGTERM)
+        assert stopped.status == 0, stopped.err
+        assert stopped.err.count("The bot restarts.") == 1
+        assert_each_once(await mina.messages(), interactions)
+
+
 async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
     sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:

@@ -1,0 +1,67 @@
+"""How often a process may begin itself anew, and that it truly does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from processes import end, sentences, start
+
+from bot.restarts import MOST, VARIABLE, WITHIN_SECONDS, recorded
+
+NOW = 1_800_000_000.0
+
+
+def test_a_restart_is_written_down_behind_those_of_the_last_hour() -> None:
+    assert recorded({}, now=NOW) == "1800000000"
+    record = f"{NOW - WITHIN_SECONDS - 1:.0f} {NOW - 60:.0f} nonsense"
+    assert recorded({VARIABLE: record}, now=NOW) == "1799999940 1800000000"
+
+
+def test_too_many_of_late_are_too_many_until_some_are_old() -> None:
+    environ: dict[str, str] = {}
+    for number in range(MOST):
+        record = recorded(environ, now=NOW + number)
+        assert record is not None
+        environ[VARIABLE] = record
+    assert recorded(environ, now=NOW + MOST) is None
+    assert recorded(environ, now=NOW + WITHIN_SECONDS) is not None
+
+
+DYING = """
+import sys, types
+from sdjax_engine.request import EngineClosed
+
+def die(config):
+    print("painting with", config.engine.spares, flush=True)
+    raise EngineClosed("The devices answer nothing any more.")
+
+sys.modules["bot.app"] = types.SimpleNamespace(run_bot=die)
+from bot.cli import main
+main()
+"""
+
+
+@pytest.mark.slow
+async def test_a_bot_whose_engine_dies_again_and_again_restarts_with_its_own_arguments_and_gives_up(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "bot.toml").write_text("[engine]\nspares = 17\n")
+    out = tmp_path / "out"
+    with out.open("wb") as file:
+        bot = await start(
+            *("run", "--config", "bot.toml"),
+            err=tmp_path / "err",
+            folder=tmp_path,
+            out=file.fileno(),
+            program=("-X", "utf8", "-c", DYING),
+        )
+        ended = await end(bot)
+    assert out.read_text().splitlines() == ["painting with 17"] * (1 + MOST)
+    assert ended.status == 1
+    assert sentences(ended.err) == [
+        "sdjax-bot: The devices answer nothing any more. 5 restarts within an hour have not helped: "
+        "look at the devices."
+    ]
+    assert ended.err.count("The bot restarts.") == MOST
+    assert "Traceback" not in ended.err
