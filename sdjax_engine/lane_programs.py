@@ -15,11 +15,10 @@ from typing import Any
 import jax
 import numpy as np
 import numpy.typing as npt
-from flax import nnx
 
 from sdjax_engine import devices, painting
 from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.models.lora import Bank
+from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.painting import Decoded
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.request import Lane
@@ -204,13 +203,12 @@ def compile_decode(shapes: LaneShapes, compiler: Compiler) -> Program:
 def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
     """(parameters, pixels, mask, seed, present) → `StartPicture`."""
     model, lane = shapes.model, shapes.lane
-    graphdef = model.vae.graphdef
 
     def begin(
         parameters: Any, pixels: jax.Array, mask: jax.Array, seed: jax.Array, present: jax.Array
     ) -> StartPicture:
         return start_picture(
-            nnx.merge(graphdef, parameters).encode,
+            model.vae.module(parameters).encode,
             *(pixels, mask, seed, present),
             scaling_factor=model.scaling_factor,
             latents=(1, *shapes.latents),
@@ -221,6 +219,6 @@ def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} begin",
         begin,
-        *(model.vae.state, *map(shapes.spread, (pixels, mask, shapes.nobody().seed, present))),
+        *(model.vae.parameters, *map(shapes.spread, (pixels, mask, shapes.nobody().seed, present))),
         specs=(devices.REPLICATED, *[devices.BY_SEAT] * 4),
     )

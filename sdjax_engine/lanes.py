@@ -182,7 +182,7 @@ class DeviceLane:
         for device, picture in pictures.items():
             pixels[device], mask[device] = picture.pixels, picture.mask
         spread = map(self._shapes.spread, (pixels, mask, seeds, present))
-        return cast("StartPicture", begin(self._model.vae.state, *spread))
+        return cast("StartPicture", begin(self._model.vae.parameters, *spread))
 
     def _taken(self, wave: Mapping[int, int]) -> jax.Array:
         chosen = self._shapes.nobody().seat

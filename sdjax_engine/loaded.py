@@ -10,14 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from flax import nnx
 
 from sdjax_engine import devices
 from sdjax_engine.encodings import Encoder, Text, TextEncodings, encode_text, text_arrays
 from sdjax_engine.loras import TEXT_ENCODERS, UNET, LoraBank, SeatRows
 from sdjax_engine.models.clip_pixels import clip_pixels, settle_preprocessing
-from sdjax_engine.models.lora import Bank, attach
-from sdjax_engine.models.safety_checker import CONCEPTS, is_found
+from sdjax_engine.models.lora_bank import Bank
+from sdjax_engine.models.safety_checker_config import CONCEPTS, is_found
 from sdjax_engine.painting import Decoder, Judge, Network
 from sdjax_engine.pictures import Fitted, fitted
 from sdjax_engine.planner import Planner
@@ -26,7 +25,7 @@ from sdjax_engine.prompts import Tokens, apply_weights
 from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, UnreadableCheckpoint
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config
 from sdjax_engine.state import Conditioning, Encoding
-from sdjax_engine.weights import Checkpoint
+from sdjax_engine.weights import Checkpoint, Parameters
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +121,7 @@ class LoadedModel:
     @property
     def network_arrays(self) -> tuple[Any, Bank]:
         """All that `network` computes with: the parameters, and the LoRAs' rows."""
-        return self.unet.state, self.loras.bank_of(UNET)
+        return self.unet.parameters, self.loras.bank_of(UNET)
 
     def network(self, arrays: tuple[Any, Bank]) -> Network:
         """The denoising network over its arrays, as `painting` asks it; for traced functions."""
@@ -131,8 +130,7 @@ class LoadedModel:
         def ask(
             sample: jax.Array, timesteps: jax.Array, guidance_scale: jax.Array, told: Conditioning
         ) -> jax.Array:
-            unet = nnx.merge(self.unet.graphdef, parameters)
-            attach(unet, bank, told.lora_rows, told.lora_scales)
+            unet = self.unet.blueprint.adapted(parameters, bank, told.lora_rows, told.lora_scales)
             further: dict[str, jax.Array] = {}
             if self.offer.prompt_chunks > 1:
                 further["context_lengths"] = told.lengths
@@ -146,19 +144,19 @@ class LoadedModel:
         return ask
 
     @property
-    def decoding(self) -> tuple[nnx.State, nnx.State | None]:
+    def decoding(self) -> tuple[Parameters, Parameters | None]:
         """The parameters of whatever works on a finished picture."""
         checker = self._checkpoint.safety_checker
-        return self.vae.state, checker and checker.state
+        return self.vae.parameters, None if checker is None else checker.parameters
 
     def decoder(self, parameters: Any) -> tuple[Decoder, Judge | None]:
         """The picture decoder and the safety checker over `decoding`; for traced functions."""
         of_vae, of_checker = parameters
-        decode: Decoder = nnx.merge(self.vae.graphdef, of_vae).decode
+        decode: Decoder = self.vae.module(of_vae).decode
         checker, preprocessing = self._checkpoint.safety_checker, self._preprocessing
         if checker is None or preprocessing is None:
             return decode, None
-        network = nnx.merge(checker.graphdef, of_checker)
+        network = checker.module(of_checker)
         return decode, lambda pictures: jnp.concatenate(
             network(clip_pixels(pictures, preprocessing)), axis=-1
         )
@@ -188,16 +186,15 @@ class LoadedModel:
 
     def _compile_encode(self, compiler: Compiler) -> TextEncodings:
         components = [encoder.component for encoder in self._checkpoint.text_encoders]
-        graphdefs = [component.graphdef for component in components]
         banks = [self.loras.bank_of(name) for name in TEXT_ENCODERS[: len(components)]]
-        arrays = [(component.state, bank) for component, bank in zip(components, banks, strict=True)]
+        arrays = [(component.parameters, bank) for component, bank in zip(components, banks, strict=True)]
         penultimate, lora_rank = self._checkpoint.penultimate, self.loras.rank_of_texts
 
         def encode(arrays: Sequence[tuple[Any, Bank]], *text: jax.Array) -> Encoding:
             *text_alone, rows, scales = text
             networks = [
-                attach(nnx.merge(graphdef, parameters), bank, rows, scales)
-                for graphdef, (parameters, bank) in zip(graphdefs, arrays, strict=True)
+                component.blueprint.adapted(parameters, bank, rows, scales)
+                for component, (parameters, bank) in zip(components, arrays, strict=True)
             ]
 
             def encoder(network: Any) -> Encoder:
@@ -235,7 +232,7 @@ def safety_scores(scores: npt.NDArray[np.float32]) -> SafetyScores:
     """Read a row of the safety checker: its concepts, then those that call for special care."""
     concepts, special_care = scores[:CONCEPTS], scores[CONCEPTS:]
     return SafetyScores(
-        flagged=bool(np.asarray(is_found(jnp.asarray(concepts))).any()),
+        flagged=bool(np.asarray(is_found(concepts)).any()),
         concepts=tuple(map(float, concepts)),
         special_care=tuple(map(float, special_care)),
     )

@@ -11,16 +11,16 @@ from typing import Any
 import jax
 import numpy as np
 import numpy.typing as npt
-from flax import nnx
 from safetensors import safe_open
 
-from sdjax_engine.models.lora import Bank, Factors, LayerShape, layers_of, shape_of
+from sdjax_engine.models.lora_bank import Bank, Factors, LayerShape, shape_of
 from sdjax_engine.request import InvalidRequest, Lora, UnreadableCheckpoint
 from sdjax_engine.weights import Checkpoint, Component
 from sdjax_engine.weights.lora import LoraFile, Shapes, read_factors, read_lora
 from sdjax_engine.weights.lora_names import Place
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
+KERNEL = ".kernel"  # of linear maps and convolutions, which alone have one
 UNET, TEXT_ENCODERS = "unet", ("text_encoder", "text_encoder_2")
 SeatRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
@@ -115,15 +115,16 @@ def components_of(checkpoint: Checkpoint) -> dict[str, Component]:
 def shapes_of(components: Mapping[str, Component]) -> dict[Place, LayerShape]:
     """Return the shape of every layer that can be adapted."""
     return {
-        Place(component=name, path=path): shape_of(layer)
+        Place(component=name, path=key.removesuffix(KERNEL)): shape_of(array.shape)
         for name, component in components.items()
-        for path, layer in layers_of(nnx.merge(component.graphdef, component.state)).items()
+        for key, array in component.parameters.items()
+        if key.endswith(KERNEL)
     }
 
 
 def dtype_of(component: Component) -> npt.DTypeLike:
     """Return the number format of a network's parameters."""
-    dtype: npt.DTypeLike = jax.tree.leaves(component.state)[0].dtype
+    dtype: npt.DTypeLike = next(iter(component.parameters.values())).dtype
     return dtype
 
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import torch
 from flax import nnx
 
+from sdjax_engine.weights.blueprint import Blueprint, Parameters
 from sdjax_engine.weights.names import arrange
 from sdjax_engine.weights.networks import OneKey
-from sdjax_engine.weights.tensors import parameters_of
 
 Array = npt.NDArray[np.float32]
 QUICK = {"xla_backend_optimization_level": 0}  # halves the compiling, which is most of such a test's time
@@ -36,30 +36,29 @@ class Filled:
         dtype: str = "float32",
         take: bool = False,
     ) -> None:
-        network = nnx.eval_shape(lambda: kind(config, dtype=jnp.dtype(dtype), rngs=OneKey()))
-        self.graphdef, abstract = nnx.split(network)
+        self.blueprint = Blueprint(
+            lambda: nnx.eval_shape(lambda: kind(config, dtype=jnp.dtype(dtype), rngs=OneKey()))
+        )
         theirs = dict(reference.named_parameters())
-        wanted = parameters_of(abstract)
+        wanted = self.blueprint.wanted
         assert wanted.keys() == theirs.keys()
-        values = {}
+        self.parameters: Parameters = {}
         for name, parameter in wanted.items():
             tensor = arrange(theirs[name].detach().numpy(), parameter.shape, parameter.leaf)
-            values[parameter.path] = jnp.asarray(tensor, dtype)
-            assert values[parameter.path].shape == parameter.shape
+            self.parameters[parameter.key] = jnp.asarray(tensor, dtype)
+            assert self.parameters[parameter.key].shape == parameter.shape
             if take:
                 theirs.pop(name).data = torch.empty(0)
-        flat = [
-            (path, variable.replace(values[tuple(path)])) for path, variable in nnx.to_flat_state(abstract)
-        ]
-        self.state = nnx.from_flat_state(flat)
 
     def __call__(self, *values: Any, call: Callable[..., Any] | None = None, **named: Any) -> Any:
         """Return what the network makes of the values; `call` is given the network first, and then they."""
-        return self._compute(self.state, values, named, call)
+        return self._compute(self.parameters, values, named, call)
 
     @partial(jax.jit, static_argnums=(0, 4), compiler_options=QUICK)
-    def _compute(self, state: nnx.State, values: Any, named: Any, call: Callable[..., Any] | None) -> Any:
-        network = nnx.merge(self.graphdef, state)
+    def _compute(
+        self, parameters: Parameters, values: Any, named: Any, call: Callable[..., Any] | None
+    ) -> Any:
+        network = self.blueprint.module(parameters)
         return network(*values, **named) if call is None else call(network, *values, **named)
 
 

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import torch
-from flax import nnx
 
 from sdjax_engine import devices, painting
 from sdjax_engine.lanes import DeviceLane
@@ -52,7 +51,7 @@ class Painter:
         prepared = {seat: self.model.prepare(request) for seat, request in enumerate(requests)}
         lane.admit(prepared)
         lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-        decode = nnx.merge(self.model.vae.graphdef, self.model.vae.state).decode
+        decode = self.model.vae.module().decode
         latents = jnp.asarray(lane.latents()[: len(requests)])
         return list(np.asarray(painting.to_unit(decode(latents / self.model.scaling_factor))))
 

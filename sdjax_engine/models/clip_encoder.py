@@ -5,9 +5,10 @@ from __future__ import annotations
 from flax import nnx
 from jax import Array
 
+from sdjax_engine.models.activations import Activation, activation
 from sdjax_engine.models.attention import KeyValues, attend
 from sdjax_engine.models.config import Config
-from sdjax_engine.models.layers import Activation, LayerNorm, Shared, activation, linear
+from sdjax_engine.models.layers import LayerNorm, Shared, linear
 
 
 class CLIPEncoder(nnx.Module):

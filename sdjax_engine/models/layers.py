@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -17,20 +16,11 @@ from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
+from sdjax_engine.models.activations import Activation
 from sdjax_engine.request import UnreadableCheckpoint
 
-Activation = Callable[[Array], Array]
 Adapter = Callable[[Array], Array]
 Padding = int | tuple[tuple[int, int], tuple[int, int]]
-
-ACTIVATIONS: dict[str, Activation] = {
-    "silu": jax.nn.silu,
-    "swish": jax.nn.silu,
-    "mish": jax.nn.mish,
-    "relu": jax.nn.relu,
-    "gelu": partial(jax.nn.gelu, approximate=False),
-    "quick_gelu": lambda x: x * jax.nn.sigmoid(jnp.asarray(1.702, x.dtype) * x),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +34,6 @@ class Shared:
     def library(self) -> dict[str, Any]:
         """The same as keyword arguments of the `nnx` layers."""
         return {"dtype": self.dtype, "param_dtype": self.dtype, "rngs": self.rngs}
-
-
-def activation(name: str, *, model: str) -> Activation:
-    """Return the activation function of this name, or raise UnreadableCheckpoint."""
-    if name.lower() not in ACTIVATIONS:
-        raise UnreadableCheckpoint(f"{model} with the activation function {name!r} is not supported.")
-    return ACTIVATIONS[name.lower()]
 
 
 class Linear(nnx.Linear):

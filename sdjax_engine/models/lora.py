@@ -7,37 +7,17 @@ picture is data, two short arrays for each seat, so pictures with different LoRA
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 
 from sdjax_engine.models.layers import Conv, Linear
+from sdjax_engine.models.lora_bank import Bank, Factors
 
 Network = TypeVar("Network", bound=nnx.Module)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerShape:
-    """What factors must fit; `window` is (height, width) of a convolution, empty for a linear map."""
-
-    width_in: int
-    width_out: int
-    window: tuple[int, ...] = ()
-
-
-class Factors(NamedTuple):
-    """One layer's rows of a bank: `down` (rows, *window, width_in) and `up` (rows, width_out)."""
-
-    down: Array
-    up: Array
-
-
-Bank = Mapping[str, Factors]
 
 
 def layers_of(network: nnx.Module) -> dict[str, Linear | Conv]:
@@ -47,12 +27,6 @@ def layers_of(network: nnx.Module) -> dict[str, Linear | Conv]:
         for path, module in nnx.iter_modules(network)
         if isinstance(module, Linear | Conv)
     }
-
-
-def shape_of(layer: Linear | Conv) -> LayerShape:
-    """Return what a LoRA's factors for this layer must fit."""
-    window = tuple(layer.kernel_size) if isinstance(layer, Conv) else ()
-    return LayerShape(width_in=layer.in_features, width_out=layer.out_features, window=window)
 
 
 def attach(network: Network, bank: Bank, rows: Array, scales: Array) -> Network:

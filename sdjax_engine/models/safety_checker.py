@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from flax import nnx
@@ -10,49 +10,17 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from sdjax_engine.models.clip_encoder import CLIPEncoder
-from sdjax_engine.models.config import Config, check_divisible, refuse, settle
-from sdjax_engine.models.layers import LayerNorm, Shared, activation, conv, linear
+from sdjax_engine.models.config import Config
+from sdjax_engine.models.layers import LayerNorm, Shared, conv, linear
+from sdjax_engine.models.safety_checker_config import (
+    CONCEPTS,
+    SPECIAL_CARE,
+    is_found,
+    settle_safety_checker_config,
+)
 
-NAME = "StableDiffusionSafetyChecker"
-CONCEPTS, SPECIAL_CARE = 17, 3
 ADJUSTMENT = 0.01
-DIGITS = 3  # the reference decides on rounded scores
 SMALLEST_LENGTH = 1e-12
-DEFAULTS: Config = {"projection_dim": 512}
-VISION_DEFAULTS: Config = {
-    "hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "image_size": 224,
-    "patch_size": 32,
-    "hidden_act": "quick_gelu",
-    "layer_norm_eps": 1e-5,
-}
-
-
-def settle_safety_checker_config(config: Config) -> dict[str, Any]:
-    """Return the values the network is built from: `projection_dim` and, settled as well, `vision_config`.
-
-    Old files repeat the latter as `vision_config_dict`, which wins. Raises UnreadableCheckpoint for
-    values there is no support for.
-    """
-    supported = {"architectures": (NAME,), "model_type": ("clip",)}
-    values = settle(config, model=NAME, defaults=DEFAULTS, supported=supported, strict=False)
-    vision = config.get("vision_config_dict") or config.get("vision_config") or {}
-    return values | {"vision_config": settle_vision_config(vision)}
-
-
-def settle_vision_config(config: Config) -> dict[str, Any]:
-    supported = {"model_type": ("clip_vision_model",), "num_channels": (3,)}
-    values = settle(config, model=NAME, defaults=VISION_DEFAULTS, supported=supported, strict=False)
-    sizes = ("image_size", "patch_size")
-    refuse(NAME, [f"{key}={values[key]!r}" for key in sizes if type(values[key]) is not int])
-    activation(values["hidden_act"], model=NAME)
-    check_divisible(
-        NAME, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"
-    )
-    return values
 
 
 class Scores(NamedTuple):
@@ -96,11 +64,6 @@ def adjusted(scores: Scores) -> Scores:
         special.append(score)
         adjustment = jnp.where(is_found(score), ADJUSTMENT, adjustment)
     return Scores(concepts=scores.concepts + adjustment[:, None], special_care=jnp.stack(special, axis=-1))
-
-
-def is_found(scores: Array) -> Array:
-    """Whether each score says that its concept is in the picture, decided as the reference decides."""
-    return jnp.round(scores, DIGITS) > 0
 
 
 def flagged(scores: Scores) -> Array:

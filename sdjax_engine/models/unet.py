@@ -7,13 +7,13 @@ from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
+from sdjax_engine.models.activations import activation
 from sdjax_engine.models.attention import Context
 from sdjax_engine.models.config import Config
 from sdjax_engine.models.layers import (
     GroupNorm,
     Shared,
     TimestepEmbedding,
-    activation,
     conv,
     guidance_sinusoids,
     timestep_sinusoids,

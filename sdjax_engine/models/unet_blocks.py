@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 
+from sdjax_engine.models.activations import Activation
 from sdjax_engine.models.attention import AttentionStyle, Context, Transformer2DModel
 from sdjax_engine.models.layers import (
-    Activation,
     Downsample2D,
     GroupNorm,
     Shared,

@@ -2,60 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
+from sdjax_engine.models.activations import activation
 from sdjax_engine.models.attention import PictureAttention
-from sdjax_engine.models.config import Config, check_lengths, refuse, settle
-from sdjax_engine.models.layers import GroupNorm, Upsample2D, activation, conv, linear
+from sdjax_engine.models.config import Config
+from sdjax_engine.models.layers import GroupNorm, Upsample2D, conv, linear
 from sdjax_engine.models.unet_blocks import DownBlock2D, ResnetBlock2D, ResnetStyle
+from sdjax_engine.models.vae_config import NAME, settle_vae_config
 
-NAME = "AutoencoderKL"
 NORM_EPS = 1e-6
 LOGVAR_RANGE = (-30.0, 20.0)
-DEFAULTS: Config = {
-    "act_fn": "silu",
-    "block_out_channels": (64,),
-    "down_block_types": ("DownEncoderBlock2D",),
-    "force_upcast": True,
-    "in_channels": 3,
-    "latent_channels": 4,
-    "latents_mean": None,
-    "latents_std": None,
-    "layers_per_block": 1,
-    "mid_block_add_attention": True,
-    "norm_num_groups": 32,
-    "out_channels": 3,
-    "sample_size": 32,
-    "scaling_factor": 0.18215,
-    "up_block_types": ("UpDecoderBlock2D",),
-    "use_post_quant_conv": True,
-    "use_quant_conv": True,
-}
-SUPPORTED: dict[str, tuple[Any, ...]] = {
-    "down_block_types": ("DownEncoderBlock2D",),
-    "up_block_types": ("UpDecoderBlock2D",),
-    "in_channels": (3,),
-    "out_channels": (3,),
-    "shift_factor": (None, 0),
-}
-
-
-def settle_vae_config(config: Config) -> dict[str, Any]:
-    """Return the values the network is built from, or raise UnreadableCheckpoint."""
-    values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED)
-    lists = {key: values[key] for key in ("down_block_types", "up_block_types")}
-    check_lengths(NAME, count=len(values["block_out_channels"]), lists=lists)
-    spread = {key: values[key] for key in ("latents_mean", "latents_std")}
-    if set(spread.values()) != {None}:
-        channels = values["latent_channels"]
-        wrong = [key for key, each in spread.items() if not isinstance(each, tuple) or len(each) != channels]
-        refuse(NAME, [f"{key}={spread[key]!r}" for key in wrong])
-    return values
 
 
 class AutoencoderKL(nnx.Module):

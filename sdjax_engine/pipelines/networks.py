@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -11,6 +11,7 @@ from flax import nnx
 
 from sdjax_engine.models.attention import GEGLU, Transformer2DModel
 from sdjax_engine.weights import Component
+from sdjax_engine.weights.blueprint import Blueprint, nested
 
 Params = dict[str, Any]
 """A tree of arrays: dictionaries whose keys are the parts of the reference's names."""
@@ -22,25 +23,18 @@ REMOVED_NORM_EPS = 1e-5
 class Network:
     """A network that is given its parameters at each use; `config` is its settled configuration."""
 
-    graphdef: nnx.GraphDef[Any] = field(repr=False)
+    blueprint: Blueprint = field(repr=False)
     config: Mapping[str, Any]
 
     def bind(self, params: Params) -> Any:
         """Return the module with these parameters, to be called within one traced function."""
-        return nnx.merge(self.graphdef, nnx.restore_int_paths(params))
+        return nnx.merge(self.blueprint.graphdef, nnx.restore_int_paths(params))
 
 
 def take_apart(component: Component) -> tuple[Network, Params]:
     """Return a component's network and its parameters, as arrays of the host."""
-    params = with_text_keys(jax.device_get(nnx.to_pure_dict(component.state)))
-    return Network(graphdef=component.graphdef, config=component.config), params
-
-
-def with_text_keys(tree: Any) -> Any:
-    """Return the tree with the numbers of blocks and layers as text, which every tool for trees takes."""
-    if not isinstance(tree, dict):
-        return tree
-    return {str(key): with_text_keys(value) for key, value in tree.items()}
+    params = nested(jax.device_get(component.parameters))
+    return Network(blueprint=component.blueprint, config=component.config), params
 
 
 class TanhGEGLU(nnx.Module):  # type: ignore[misc]
@@ -61,11 +55,14 @@ def as_removed(unet: Component) -> Component:
     Its transformers approximated GELU by tanh, and their first norm had an epsilon of 1e-5 where torch's has
     1e-6. Names and shapes of the parameters stay.
     """
-    module = nnx.merge(unet.graphdef, unet.state)
-    for _, part in nnx.iter_modules(module):
-        if isinstance(part, Transformer2DModel):
-            part.norm.eps = REMOVED_NORM_EPS
-            for block in part.transformer_blocks:
-                block.ff.net[0] = TanhGEGLU(block.ff.net[0])
-    graphdef, state = nnx.split(module)
-    return Component(graphdef=graphdef, state=state, config=unet.config)
+
+    def make() -> nnx.Module:
+        module = unet.blueprint.make()
+        for _, part in nnx.iter_modules(module):
+            if isinstance(part, Transformer2DModel):
+                part.norm.eps = REMOVED_NORM_EPS
+                for block in part.transformer_blocks:
+                    block.ff.net[0] = TanhGEGLU(block.ff.net[0])
+        return module
+
+    return replace(unet, blueprint=Blueprint(make))

@@ -3,10 +3,15 @@
 A file is named after its source and after what it was made from: the names, sizes and times of the source's
 files, the network's configuration and the layout's version. It is written beside its place and moved there
 when it is whole. A file that does not fit is written anew.
+
+Beside it lies a note: a digest of the file's header and of the code that has checked the source's tensors and
+the file against the network. Where that is this very code, a start believes the header and builds no network;
+any other code checks both as if nothing had been noted.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -19,7 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.headers import read_header
+from sdjax_engine.source import source_digest
+from sdjax_engine.weights.headers import Header, read_header
 from sdjax_engine.weights.kept import Placed, Writer, fits, kept_arrays
 from sdjax_engine.weights.networks import Plan
 
@@ -41,11 +47,21 @@ class Cache:
         Raises UnreadableCheckpoint, while giving, for a file that cannot be read any more.
         """
         file = self.place(name, plan)
-        try:
-            header = read_header(file)
-        except UnreadableCheckpoint:
+        header = header_of(file)
+        if header is None:
             return None
-        return kept_arrays(file, header, plan) if fits(header, plan) else None
+        if not is_noted(file, header):
+            if not fits(header, plan):
+                return None
+            with suppress(OSError):
+                note(file, header)
+        return kept_arrays(file, header, plan.dtype)
+
+    def has_checked(self, name: str, plan: Plan) -> bool:
+        """Whether this code has found the source's tensors, and what is kept of them, to be the network's."""
+        file = self.place(name, plan)
+        header = header_of(file)
+        return header is not None and is_noted(file, header)
 
     def keep(self, name: str, plan: Plan, arrays: Iterable[Placed]) -> Iterator[Placed]:
         """Pass the parameters of the network `name` on and keep them; a full disk only ends the keeping."""
@@ -64,6 +80,7 @@ class Cache:
                 if writer is not None:
                     writer.finish()
                     part.replace(place)
+                    note(place, read_header(place))
                     self.forget_others(name, plan, place)
         finally:
             if writer is not None:
@@ -85,10 +102,43 @@ class Cache:
     def forget_others(self, name: str, plan: Plan, place: Path) -> None:
         """Remove what is kept of earlier files of this network, and what was never finished."""
         given_up = time.time() - SECONDS_UNTIL_GIVEN_UP
+        mine = (place, note_of(place))
         for file in place.parent.glob(f"{self.group(name, plan)}-*"):
             with suppress(OSError):
-                if file != place and (file.suffix == ".safetensors" or file.stat().st_mtime < given_up):
+                unfinished = file.suffix == ".part"
+                if file not in mine and (not unfinished or file.stat().st_mtime < given_up):
                     file.unlink()
+
+
+def header_of(file: Path) -> Header | None:
+    """Return the header of a kept file; None where there is no whole one."""
+    try:
+        return read_header(file)
+    except UnreadableCheckpoint:
+        return None
+
+
+def note_of(file: Path) -> Path:
+    """Return where it is noted which code has checked a kept file."""
+    return file.with_suffix(".checked")
+
+
+def note(file: Path, header: Header) -> None:
+    """Note that this code has checked a kept file of this header; raises OSError."""
+    note_of(file).write_text(mark(header), encoding="ascii")
+
+
+def is_noted(file: Path, header: Header) -> bool:
+    """Whether this code has checked a kept file of this header."""
+    try:
+        return note_of(file).read_text(encoding="ascii") == mark(header)
+    except (OSError, ValueError):
+        return False
+
+
+def mark(header: Header) -> str:
+    """Return what stands for this code and this header."""
+    return short([source_digest(), {key: dataclasses.astuple(each) for key, each in header.entries.items()}])
 
 
 def written(writer: Writer, placed: Placed) -> bool:

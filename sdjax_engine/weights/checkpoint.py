@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from flax import nnx
-
 from sdjax_engine.prompts import Tokenizer
+from sdjax_engine.weights.blueprint import Blueprint, Parameters
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """One network: `nnx.merge(graphdef, state)` is the module, `config` its settled configuration."""
+    """One network: its parameters on the devices, how its module is made, its settled configuration."""
 
-    graphdef: nnx.GraphDef[Any] = field(repr=False)
-    state: nnx.State = field(repr=False)
+    parameters: Parameters = field(repr=False)
+    blueprint: Blueprint = field(repr=False)
     config: dict[str, Any]
+
+    def module(self, parameters: Parameters | None = None) -> Any:
+        """Return the module over these parameters or its own, to be called within one traced function."""
+        return self.blueprint.module(self.parameters if parameters is None else parameters)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

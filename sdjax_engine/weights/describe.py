@@ -9,7 +9,7 @@ from typing import Any
 from sdjax_engine.weights.contents import native_size_of
 from sdjax_engine.weights.files import find_source, read_json
 from sdjax_engine.weights.folder import read_config, read_index
-from sdjax_engine.weights.hub import Report
+from sdjax_engine.weights.naming import Report
 from sdjax_engine.weights.original import recognise, vae_part
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.headers import WHY_NO_PICKLES
-from sdjax_engine.weights.hub import Report, download, is_hub_id
-from sdjax_engine.weights.naming import INDEX, PICKLES, stem_of
+from sdjax_engine.weights.naming import INDEX, PICKLES, Report, is_hub_id, stem_of
 from sdjax_engine.wording import first_line
 
 DEMO = "demo"
@@ -37,6 +36,8 @@ def find_source(
         return path
     if source == DEMO or not is_hub_id(source):
         raise UnreadableCheckpoint(f"There is no checkpoint folder or file {path}.")
+    from sdjax_engine.weights.hub import download  # noqa: PLC0415 - the hub's client is slow to import
+
     return download(
         source,
         revision=revision,

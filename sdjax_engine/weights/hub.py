@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,10 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import tqdm as hub_tqdm
 
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.naming import INDEX, STEMS, TEXT_FILES, weight_patterns
+from sdjax_engine.weights.naming import INDEX, STEMS, TEXT_FILES, Report, weight_patterns
 from sdjax_engine.wording import first_line
 
-Report = Callable[[str], None]
 SECONDS_BETWEEN_REPORTS = 2.0
-FILES = (".safetensors", ".ckpt")
 FORBIDDEN = (401, 403)
 # Connections that fail in the middle: the errors of the client's HTTP library, of which the hub's are a kind,
 # and those of its other way to transfer files.
@@ -37,14 +35,6 @@ CUT_OFF: tuple[type[Exception], ...] = (
     HfHubHTTPError.__bases__[0],
     *(getattr(errors, name) for name in ("XetDownloadError",) if hasattr(errors, name)),
 )
-
-
-def is_hub_id(source: str) -> bool:
-    """Whether `source` could be `owner/name` on the hub rather than a path."""
-    parts = source.split("/")
-    return (
-        len(parts) == 2 and not source.endswith(FILES) and all(part and part[0] not in ".~" for part in parts)
-    )
 
 
 def download(

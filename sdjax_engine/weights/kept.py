@@ -10,24 +10,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from jax.typing import DTypeLike
 
 from sdjax_engine.weights.headers import Header
 from sdjax_engine.weights.networks import Plan
 from sdjax_engine.weights.reading import aligned, read_file, read_into
 
 CODES = {"float32": "F32", "bfloat16": "BF16"}
-Placed = tuple[tuple[str | int, ...], npt.NDArray[Any]]
-
-
-def key_of(path: tuple[str | int, ...]) -> str:
-    """Return the name of a parameter in the file."""
-    return ".".join(map(str, path))
+Placed = tuple[str, npt.NDArray[Any]]
+"""A parameter by its path with dots, which is also its name in the file."""
 
 
 def expected(plan: Plan) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the shape and the dtype's code of every tensor that a file holds, and no other."""
     code = CODES[np.dtype(plan.dtype).name]
-    return {key_of(each.path): (each.shape, code) for each in plan.wanted.values()}
+    return {each.key: (each.shape, code) for each in plan.wanted.values()}
 
 
 def fits(header: Header, plan: Plan) -> bool:
@@ -35,14 +32,13 @@ def fits(header: Header, plan: Plan) -> bool:
     return {key: (each.shape, each.dtype) for key, each in header.entries.items()} == expected(plan)
 
 
-def kept_arrays(file: Path, header: Header, plan: Plan) -> Iterator[Placed]:
+def kept_arrays(file: Path, header: Header, dtype: DTypeLike) -> Iterator[Placed]:
     """Give every parameter, in the order of the file; raises UnreadableCheckpoint if that fails."""
-    paths = {key_of(each.path): each.path for each in plan.wanted.values()}
     with read_file(file) as opened:
         for key, entry in sorted(header.entries.items(), key=lambda item: item[1].offset):
-            array = aligned(entry.shape, plan.dtype)
+            array = aligned(entry.shape, dtype)
             read_into(array.reshape(-1).view(np.uint8), opened, entry.offset)
-            yield paths[key], array
+            yield key, array
 
 
 class Writer:
@@ -64,10 +60,10 @@ class Writer:
         self._opened = file.open("wb", buffering=0)
         self._opened.write(len(text).to_bytes(8, "little") + text)
 
-    def write(self, path: tuple[str | int, ...], array: npt.NDArray[Any]) -> None:
+    def write(self, key: str, array: npt.NDArray[Any]) -> None:
         """Write one parameter."""
         view = array.reshape(-1).view(np.uint8).data
-        self._opened.seek(self._offsets[key_of(path)])
+        self._opened.seek(self._offsets[key])
         while view:
             view = view[self._opened.write(view) :]
 

@@ -10,17 +10,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy.typing as npt
-from flax import nnx
 from jax.typing import DTypeLike
 
 from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.blueprint import Parameters
 from sdjax_engine.weights.cache import Cache
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, fingerprint_of
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_folder
-from sdjax_engine.weights.hub import Report
 from sdjax_engine.weights.kept import Placed
+from sdjax_engine.weights.naming import Report
 from sdjax_engine.weights.networks import Plan, check_tensors, plan
 from sdjax_engine.weights.original import read_single_file
 from sdjax_engine.weights.reading import arrays
@@ -61,8 +61,11 @@ def load_checkpoint(
         contents = read_single_file(path, report=report)
     check_together(contents)
     plans = {name: plan(part, dtype=dtype_of(name, contents, dtype)) for name, part in contents.parts.items()}
-    check_tensors(contents.origin, plans)
     cache = Cache(folder=cache_dir, source=f"{source} {revision} {variant}") if cache_dir else None
+    check_tensors(
+        contents.origin,
+        {name: each for name, each in plans.items() if not (cache and cache.has_checked(name, each))},
+    )
     return assemble(
         source, contents, {name: fill(name, each, put=put, cache=cache) for name, each in plans.items()}
     )
@@ -103,15 +106,10 @@ def assemble(name: str, contents: Contents, components: Mapping[str, Component])
 def fill(name: str, each: Plan, *, put: Put, cache: Cache | None) -> Component:
     """Return the network with every parameter on the devices, read one at a time."""
     courier = Courier(put=put)
-    for path, array in parameters(name, each, cache):
-        courier.send(path, array)
-    state = nnx.from_flat_state(
-        [
-            (path, variable.replace(courier.placed[tuple(path)]))
-            for path, variable in nnx.to_flat_state(each.state)
-        ]
-    )
-    return Component(graphdef=each.graphdef, state=state, config=each.part.config)
+    for key, array in parameters(name, each, cache):
+        courier.send(key, array)
+    placed = dict(sorted(courier.placed.items()))
+    return Component(parameters=placed, blueprint=each.blueprint, config=each.part.config)
 
 
 def parameters(name: str, each: Plan, cache: Cache | None) -> Iterable[Placed]:
@@ -128,13 +126,13 @@ class Courier:
     """Sends parameters to the devices, and waits where too many bytes are under way."""
 
     put: Put
-    placed: dict[tuple[str | int, ...], jax.Array] = field(default_factory=dict)
+    placed: Parameters = field(default_factory=dict)
     under_way: list[jax.Array] = field(default_factory=list)
     bytes_under_way: int = 0
 
-    def send(self, path: tuple[str | int, ...], array: npt.NDArray[Any]) -> None:
-        self.placed[path] = self.put(array)
-        self.under_way.append(self.placed[path])
+    def send(self, key: str, array: npt.NDArray[Any]) -> None:
+        self.placed[key] = self.put(array)
+        self.under_way.append(self.placed[key])
         self.bytes_under_way += array.nbytes
         if self.bytes_under_way >= MOST_UNDER_WAY:
             for each in self.under_way:

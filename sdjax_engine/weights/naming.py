@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+Report = Callable[[str], None]
+"""Is told how a download goes, line by line."""
+
 INDEX = "model_index.json"
 PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")
 TEXT_FILES = (INDEX, "*/*.json", "*/*.txt")
 TOKENIZER_FILES = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
 DIFFUSERS_STEM, TRANSFORMERS_STEM = "diffusion_pytorch_model", "model"
+FILES = (".safetensors", ".ckpt")
 STEMS = {
     "text_encoder": TRANSFORMERS_STEM,
     "text_encoder_2": TRANSFORMERS_STEM,
@@ -14,6 +20,14 @@ STEMS = {
     "vae": DIFFUSERS_STEM,
     "safety_checker": TRANSFORMERS_STEM,
 }
+
+
+def is_hub_id(source: str) -> bool:
+    """Whether `source` could be `owner/name` on the hub rather than a path."""
+    parts = source.split("/")
+    return (
+        len(parts) == 2 and not source.endswith(FILES) and all(part and part[0] not in ".~" for part in parts)
+    )
 
 
 def stem_of(component: str) -> str:

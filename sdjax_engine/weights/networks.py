@@ -4,44 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import jax
-from flax import nnx
 from jax.typing import DTypeLike
 
-from sdjax_engine.models.clip_text import (
-    CLIPTextModel,
-    CLIPTextModelWithProjection,
-    settle_projected_text_config,
-    settle_text_config,
-)
-from sdjax_engine.models.safety_checker import StableDiffusionSafetyChecker, settle_safety_checker_config
-from sdjax_engine.models.unet import UNet2DConditionModel, settle_unet_config
-from sdjax_engine.models.vae import AutoencoderKL, settle_vae_config
+from sdjax_engine.models.clip_text_config import settle_projected_text_config, settle_text_config
+from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
+from sdjax_engine.models.unet_config import settle_unet_config
+from sdjax_engine.models.vae_config import settle_vae_config
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.tensors import Parameter, Stored, find_problems, parameters_of
+from sdjax_engine.weights.blueprint import Blueprint
+from sdjax_engine.weights.tensors import Parameter, Stored, find_problems
 from sdjax_engine.wording import first_line
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A class of networks: how one is made, and how its config.json is read."""
+    """A class of networks: the module that defines it, and how its config.json is read."""
 
-    model: Callable[..., nnx.Module]
+    home: str
     settle: Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 KINDS = {
-    "CLIPTextModel": Kind(model=CLIPTextModel, settle=settle_text_config),
-    "CLIPTextModelWithProjection": Kind(
-        model=CLIPTextModelWithProjection, settle=settle_projected_text_config
-    ),
-    "UNet2DConditionModel": Kind(model=UNet2DConditionModel, settle=settle_unet_config),
-    "AutoencoderKL": Kind(model=AutoencoderKL, settle=settle_vae_config),
-    "StableDiffusionSafetyChecker": Kind(
-        model=StableDiffusionSafetyChecker, settle=settle_safety_checker_config
-    ),
+    "CLIPTextModel": Kind(home="clip_text", settle=settle_text_config),
+    "CLIPTextModelWithProjection": Kind(home="clip_text", settle=settle_projected_text_config),
+    "UNet2DConditionModel": Kind(home="unet", settle=settle_unet_config),
+    "AutoencoderKL": Kind(home="vae", settle=settle_vae_config),
+    "StableDiffusionSafetyChecker": Kind(home="safety_checker", settle=settle_safety_checker_config),
 }
 
 
@@ -63,10 +55,13 @@ class Plan:
     """A network before its parameters are read, and the dtype that it will have."""
 
     part: Part
-    graphdef: nnx.GraphDef[Any]
-    state: nnx.State
-    wanted: Mapping[str, Parameter]
+    blueprint: Blueprint
     dtype: DTypeLike
+
+    @property
+    def wanted(self) -> Mapping[str, Parameter]:
+        """Its parameters by the reference's names; raises UnreadableCheckpoint where there is no network."""
+        return self.blueprint.wanted
 
 
 class OneKey:
@@ -90,14 +85,19 @@ def settle_config(model: str, config: Mapping[str, Any], *, origin: str) -> dict
 
 
 def plan(part: Part, *, dtype: DTypeLike) -> Plan:
+    """Return what the network of `part` will be; nothing is built yet."""
+    return Plan(part=part, blueprint=Blueprint(lambda: build(part, dtype)), dtype=dtype)
+
+
+def build(part: Part, dtype: DTypeLike) -> Any:
     """Build a network without memory; raises UnreadableCheckpoint where its configuration makes none."""
-    kind = KINDS[part.model]
+    from flax import nnx  # noqa: PLC0415 - see `blueprint`
+
+    model = getattr(import_module(f"sdjax_engine.models.{KINDS[part.model].home}"), part.model)
     try:
-        network = nnx.eval_shape(lambda: kind.model(part.config, dtype=dtype, rngs=OneKey()))
+        return nnx.eval_shape(lambda: model(part.config, dtype=dtype, rngs=OneKey()))
     except (TypeError, ValueError, ZeroDivisionError) as error:
         raise not_a_network(part.origin, error) from error
-    graphdef, state = nnx.split(network)
-    return Plan(part=part, graphdef=graphdef, state=state, wanted=parameters_of(state), dtype=dtype)
 
 
 def check_tensors(origin: str, plans: Mapping[str, Plan]) -> None:

@@ -27,8 +27,7 @@ from sdjax_engine.weights.families import (
 )
 from sdjax_engine.weights.files import read_json
 from sdjax_engine.weights.headers import WHY_NO_PICKLES, read_header
-from sdjax_engine.weights.hub import Report
-from sdjax_engine.weights.naming import PICKLES
+from sdjax_engine.weights.naming import PICKLES, Report
 from sdjax_engine.weights.networks import Part, settle_config
 from sdjax_engine.weights.original_text import clip_names, open_clip_names, text_config
 from sdjax_engine.weights.original_unet import unet_config, unet_names

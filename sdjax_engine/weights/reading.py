@@ -38,8 +38,8 @@ ALIGNMENT = 64  # of arrays that JAX takes over on a CPU instead of copying them
 
 def arrays(
     stored: Mapping[str, Stored], wanted: Mapping[str, Parameter], *, dtype: DTypeLike
-) -> Iterator[tuple[tuple[str | int, ...], Array]]:
-    """Give the path of every wanted parameter with its tensor in our layout and in `dtype`, file by file.
+) -> Iterator[tuple[str, Array]]:
+    """Give every wanted parameter's path with dots and its tensor in our layout and `dtype`, file by file.
 
     Each array is the receiver's own. Raises UnreadableCheckpoint for a file that cannot be read any more.
     """
@@ -50,7 +50,7 @@ def arrays(
             for name in sorted(here, key=lambda name: stored[name].offset):
                 tensor, parameter = stored[name], wanted[name]
                 raw = read_into(scratch[: tensor.size], opened, tensor.offset)
-                yield parameter.path, convert(raw, tensor, parameter, dtype=dtype)
+                yield parameter.key, convert(raw, tensor, parameter, dtype=dtype)
 
 
 @contextmanager

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from flax import nnx
 
 from sdjax_engine.weights.headers import Header, read_header
 from sdjax_engine.weights.names import current_name, fits, reference_name, reference_shape
@@ -51,13 +49,15 @@ class Parameter:
         """The last name of the path: `kernel`, `bias`, `scale`, `embedding`, …"""
         return str(self.path[-1])
 
+    @property
+    def key(self) -> str:
+        """The path with dots."""
+        return ".".join(map(str, self.path))
 
-def parameters_of(state: nnx.State) -> dict[str, Parameter]:
-    """Return the parameters of an abstract state by the reference's names."""
-    return {
-        reference_name(path): Parameter(path=tuple(path), shape=tuple(variable.shape))
-        for path, variable in nnx.to_flat_state(state)
-    }
+
+def reference_names(shapes: Iterable[tuple[tuple[str | int, ...], Sequence[int]]]) -> dict[str, Parameter]:
+    """Return the parameters of these paths and shapes by the reference's names."""
+    return {reference_name(path): Parameter(path=path, shape=tuple(shape)) for path, shape in shapes}
 
 
 def tensors_in(file: Path, header: Header) -> dict[str, Stored]:

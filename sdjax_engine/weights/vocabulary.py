@@ -7,8 +7,7 @@ from pathlib import Path
 
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.hub import Report, fetch
-from sdjax_engine.weights.naming import TOKENIZER_FILES
+from sdjax_engine.weights.naming import TOKENIZER_FILES, Report
 
 HUB_ID = "openai/clip-vit-large-patch14"  # where the reference takes it from
 OPEN_CLIP_PAD = 0  # OpenCLIP fills prompts up with zeros; CLIP with the token that ends them
@@ -27,6 +26,8 @@ def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report 
 
 def download(file: Path, report: Report | None) -> Path:
     """Return the folder of the vocabulary in the hub's cache, fetched if need be."""
+    from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
+
     try:
         return fetch(HUB_ID, TOKENIZER_FILES, revision=None, report=report)
     except UnreadableCheckpoint as error:

@@ -17,7 +17,6 @@ import pytest
 import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers import StableDiffusionPipeline
-from flax import nnx
 from lora_files import (
     attention_layers,
     every_layer,
@@ -30,9 +29,8 @@ from lora_files import (
 )
 
 from sdjax_engine.loras import LoraBank
-from sdjax_engine.models.lora import attach
 from sdjax_engine.request import Lora
-from sdjax_engine.weights import Checkpoint, Component, load_checkpoint
+from sdjax_engine.weights import Checkpoint, Component, Parameters, load_checkpoint
 
 pytestmark = [
     pytest.mark.parity,
@@ -108,13 +106,13 @@ def compute(checkpoint: Checkpoint, bank: LoraBank) -> dict[str, Outputs]:
     def run(component: Component, name: str, *arguments: torch.Tensor) -> npt.NDArray[np.float32]:
         each = [jnp.asarray(np.repeat(argument.numpy(), len(seats), axis=0)) for argument in arguments]
 
-        def forward(state: nnx.State, *arrays: jax.Array) -> jax.Array:
-            network = attach(nnx.merge(component.graphdef, state), bank.banks[name], rows, scales)
+        def forward(parameters: Parameters, *arrays: jax.Array) -> jax.Array:
+            network = component.blueprint.adapted(parameters, bank.banks[name], rows, scales)
             made = network(*arrays)
             result: jax.Array = made if name == "unet" else made.hidden
             return result
 
-        return np.asarray(jax.jit(forward)(component.state, *each))
+        return np.asarray(jax.jit(forward)(component.parameters, *each))
 
     given = inputs()
     sample = given["sample"].permute(0, 2, 3, 1)

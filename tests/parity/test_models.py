@@ -16,7 +16,6 @@ import pytest
 import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers import AutoencoderKL, UNet2DConditionModel
-from flax import nnx
 from networks import QUICK, Array, channels_first, noise, relative_difference
 from transformers import CLIPTextModel
 
@@ -81,7 +80,7 @@ def compare() -> Iterator[Compare]:
 
 
 def run(component: Component, call: Callable[..., Any], *values: Array) -> Any:
-    module = nnx.merge(component.graphdef, component.state)
+    module = component.module()
     return jax.jit(call, compiler_options=QUICK)(module, *values)
 
 

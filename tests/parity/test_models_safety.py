@@ -20,8 +20,8 @@ from sdjax_engine.models.safety_checker import (
     StableDiffusionSafetyChecker,
     adjusted,
     flagged,
-    settle_safety_checker_config,
 )
+from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
 from sdjax_engine.request import UnreadableCheckpoint
 
 pytestmark = pytest.mark.parity

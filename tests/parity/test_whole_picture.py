@@ -22,7 +22,6 @@ import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers import StableDiffusionPipeline
 from engines import SUITED
-from flax import nnx
 from sampler_reference import BrownianMotion
 
 from sdjax_engine import devices, noise, painting
@@ -97,7 +96,7 @@ def paint(model: LoadedModel, compiler: Compiler, requests: list[Request]) -> np
     prepared = {seat: model.prepare(request) for seat, request in enumerate(requests)}
     device.admit(prepared)
     device.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-    decode = nnx.merge(model.vae.graphdef, model.vae.state).decode
+    decode = model.vae.module().decode
     latents = jnp.asarray(device.latents()[: len(requests)])
     return np.asarray(painting.to_unit(decode(latents / model.scaling_factor)))
 

@@ -12,7 +12,8 @@ import pytest
 from flax import nnx
 
 from sdjax_engine.models.layers import Conv, Linear, Shared, conv, linear
-from sdjax_engine.models.lora import Factors, attach, layers_of, shape_of
+from sdjax_engine.models.lora import attach, layers_of
+from sdjax_engine.models.lora_bank import Factors, shape_of
 
 ROWS = 5
 Array = npt.NDArray[np.float32]
@@ -36,7 +37,7 @@ def random(*shape: int, seed: int) -> Array:
 
 
 def factors_for(layer: Linear | Conv) -> Factors:
-    shape = shape_of(layer)
+    shape = shape_of(layer.kernel.shape)
     down = random(ROWS, *shape.window, shape.width_in, seed=1)
     up = random(ROWS, shape.width_out, seed=2)
     down[0], up[0] = 0, 0

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
-from flax import nnx
 
-from sdjax_engine.weights import Checkpoint, load_checkpoint
+from sdjax_engine.weights import Checkpoint, Parameters, load_checkpoint
 
 Array = npt.NDArray[Any]
 Network = Callable[..., Array]
@@ -54,8 +53,8 @@ def told_more(module: Any) -> Network:
 def network_of(checkpoint: Checkpoint, name: str) -> Network:
     component = getattr(checkpoint, name.partition(" ")[0])
 
-    def call_of(state: nnx.State) -> Network:
-        module = nnx.merge(component.graphdef, state)
+    def call_of(parameters: Parameters) -> Network:
+        module = component.module(parameters)
         if name == "text_encoder":
             return lambda ids: module(ids).hidden
         if name == "unet that is told more":
@@ -63,7 +62,7 @@ def network_of(checkpoint: Checkpoint, name: str) -> Network:
         return module.decode if name == "vae" else module
 
     compiled = jax.jit(lambda given, *values: call_of(given)(*values))
-    return lambda *values: np.asarray(compiled(component.state, *values)).view(np.uint8)
+    return lambda *values: np.asarray(compiled(component.parameters, *values)).view(np.uint8)
 
 
 def check_rows(network: Network, name: str) -> None:

@@ -22,11 +22,13 @@ def cache(tmp_path: Path) -> Path:
 
 
 def kept(cache: Path) -> dict[str, int]:
-    return {file.name: file.stat().st_mtime_ns for file in (cache / "weights").iterdir()}
+    return {file.name: file.stat().st_mtime_ns for file in (cache / "weights").glob("*.safetensors")}
 
 
 def same(one: Checkpoint, other: Checkpoint) -> bool:
-    trees = [(each.text_encoder.state, each.unet.state, each.vae.state) for each in (one, other)]
+    trees = [
+        (each.text_encoder.parameters, each.unet.parameters, each.vae.parameters) for each in (one, other)
+    ]
     pairs = zip(*(jax.tree.leaves(tree) for tree in trees), strict=True)
     return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
 
@@ -66,7 +68,7 @@ def test_changed_source_is_read_anew_and_its_old_parameters_are_removed(folder: 
 @pytest.mark.parametrize("damage", ["truncated", "other bytes", "another network's"])
 def test_damaged_file_is_written_anew(damage: str, original: Path, cache: Path) -> None:
     expected = load_checkpoint(str(original), cache_dir=cache)
-    files = sorted((cache / "weights").iterdir(), key=lambda file: file.stat().st_size)
+    files = sorted((cache / "weights").glob("*.safetensors"), key=lambda file: file.stat().st_size)
     victim, content = files[0], files[0].read_bytes()
     if damage == "truncated":
         victim.write_bytes(content[:-1])
@@ -100,7 +102,7 @@ def test_folder_that_cannot_be_written_only_means_that_nothing_is_kept(
 
 def test_what_was_never_finished_is_removed_when_it_is_old(original: Path, cache: Path) -> None:
     load_checkpoint(str(original), cache_dir=cache)
-    whole = min((cache / "weights").iterdir(), key=lambda file: file.stat().st_size)
+    whole = min((cache / "weights").glob("*.safetensors"), key=lambda file: file.stat().st_size)
     old, young = (whole.with_name(f"{whole.stem}.{number}.part") for number in (1, 2))
     old.touch()
     os.utime(old, (0, 0))

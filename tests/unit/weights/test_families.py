@@ -40,7 +40,7 @@ def configure(path: str, **values: Any) -> Callable[[Path], object]:
 
 
 def dtypes(component: Component) -> set[str]:
-    return {str(leaf.dtype) for leaf in jax.tree.leaves(component.state)}
+    return {str(leaf.dtype) for leaf in jax.tree.leaves(component.parameters)}
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family != "SDXL"])
@@ -90,7 +90,7 @@ def test_second_encoder_loads_without_the_prefix_of_its_tensors(xl: Path, xl_cop
 
     one, other = (load_checkpoint(str(each)).text_encoders[1].component for each in (xl, xl_copy))
 
-    pairs = zip(jax.tree.leaves(one.state), jax.tree.leaves(other.state), strict=True)
+    pairs = zip(jax.tree.leaves(one.parameters), jax.tree.leaves(other.parameters), strict=True)
     assert all(np.array_equal(a, b) for a, b in pairs)
 
 
@@ -115,7 +115,7 @@ def test_safety_checker_is_read_only_when_asked_for(tmp_path: Path) -> None:
     assert without.safety_checker is None
     assert without.preprocessor_config == {}
     assert with_it.safety_checker is not None
-    assert len(jax.tree.leaves(with_it.safety_checker.state)) > 20
+    assert len(jax.tree.leaves(with_it.safety_checker.parameters)) > 20
     assert with_it.preprocessor_config["image_mean"] == pytest.approx([0.48145466, 0.4578275, 0.40821073])
 
 

@@ -27,7 +27,7 @@ def rewrite(file: Path, change: Callable[[Tensors], Tensors]) -> None:
 
 
 def parameters(checkpoint: Checkpoint) -> list[np.ndarray]:
-    states = (checkpoint.text_encoder.state, checkpoint.unet.state, checkpoint.vae.state)
+    states = (checkpoint.text_encoder.parameters, checkpoint.unet.parameters, checkpoint.vae.parameters)
     return [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
 
 
@@ -104,7 +104,7 @@ def test_files_of_the_variant_are_read_where_there_are_any(original: Path, folde
     plain = load_checkpoint(str(original)).vae
     variant = load_checkpoint(str(folder), variant="fp16").vae
 
-    for a, b in zip(jax.tree.leaves(plain.state), jax.tree.leaves(variant.state), strict=True):
+    for a, b in zip(jax.tree.leaves(plain.parameters), jax.tree.leaves(variant.parameters), strict=True):
         assert b.dtype == np.float32
         np.testing.assert_allclose(np.asarray(b), 0.5 * np.asarray(a), rtol=1e-3, atol=1e-6)
 

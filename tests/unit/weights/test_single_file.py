@@ -46,7 +46,7 @@ def components(checkpoint: Checkpoint) -> list[Component]:
 
 
 def leaves(component: Component) -> list[np.ndarray]:
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(component.state)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(component.parameters)]
 
 
 def told(component: Component) -> dict[str, Any]:

@@ -1,0 +1,34 @@
+"""What a bank of LoRAs is made of, and the shapes that its rows must fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jax import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerShape:
+    """What factors must fit; `window` is (height, width) of a convolution, empty for a linear map."""
+
+    width_in: int
+    width_out: int
+    window: tuple[int, ...] = ()
+
+
+class Factors(NamedTuple):
+    """One layer's rows of a bank: `down` (rows, *window, width_in) and `up` (rows, width_out)."""
+
+    down: Array
+    up: Array
+
+
+Bank = Mapping[str, Factors]
+
+
+def shape_of(kernel: Sequence[int]) -> LayerShape:
+    """Return what factors must fit for a layer whose kernel is (*window, width_in, width_out)."""
+    *window, width_in, width_out = kernel
+    return LayerShape(width_in=width_in, width_out=width_out, window=tuple(window))

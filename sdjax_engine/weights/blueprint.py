@@ -1,0 +1,82 @@
+"""How a network's module is put together, put off until something has to be traced.
+
+A start that finds everything kept needs the names and shapes of the parameters only, and those are in the
+kept file. Building the module takes seconds and the whole of flax, which is therefore imported here when a
+module is first wanted, and nowhere on the way of such a start.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from sdjax_engine.models.lora_bank import Bank
+from sdjax_engine.weights.tensors import Parameter, reference_names
+
+if TYPE_CHECKING:
+    from flax import nnx
+
+Parameters = dict[str, jax.Array]
+"""A network's parameters by their paths with dots, a plain tree."""
+
+
+class Blueprint:
+    """Makes one network's module; `make` returns it without memory for its parameters.
+
+    The module's form is made once, by whichever thread needs it first; `make` may raise
+    UnreadableCheckpoint for a configuration that makes no network.
+    """
+
+    def __init__(self, make: Callable[[], nnx.Module]) -> None:
+        self.make = make
+        self._lock = threading.Lock()
+        self._form: tuple[Any, Any] | None = None
+
+    @property
+    def graphdef(self) -> nnx.GraphDef[Any]:
+        """The module's form; its representation differs from process to process."""
+        return self._parts[0]
+
+    @property
+    def wanted(self) -> dict[str, Parameter]:
+        """The parameters that the module has, by the reference's names."""
+        from flax import nnx  # noqa: PLC0415
+
+        _, state = self._parts
+        return reference_names((tuple(path), each.shape) for path, each in nnx.to_flat_state(state))
+
+    def module(self, parameters: Mapping[str, Any]) -> Any:
+        """Return the module over these parameters, to be called within one traced function."""
+        from flax import nnx  # noqa: PLC0415
+
+        return nnx.merge(self.graphdef, nnx.restore_int_paths(nested(parameters)))
+
+    def adapted(self, parameters: Mapping[str, Any], bank: Bank, rows: jax.Array, scales: jax.Array) -> Any:
+        """Return the module over these parameters on which LoRAs work (see `models.lora.attach`)."""
+        from sdjax_engine.models.lora import attach  # noqa: PLC0415
+
+        return attach(self.module(parameters), bank, rows, scales)
+
+    @property
+    def _parts(self) -> tuple[Any, Any]:
+        from flax import nnx  # noqa: PLC0415
+
+        with self._lock:
+            if self._form is None:
+                self._form = nnx.split(self.make())
+            return self._form
+
+
+def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters as nested dictionaries, a level for each part of their paths."""
+    tree: dict[str, Any] = {}
+    for key, array in parameters.items():
+        *modules, leaf = key.split(".")
+        inner = tree
+        for module in modules:
+            inner = inner.setdefault(module, {})
+        inner[leaf] = array
+    return tree
