@@ -19,6 +19,7 @@ import jax
 
 from sdjax_engine import devices, programs
 from sdjax_engine.config import EngineConfig
+from sdjax_engine.executables import Executables
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.loop import Desk, PaintingThread
@@ -54,7 +55,8 @@ class Engine:
         mesh = devices.open_mesh()
         for line in devices.report(mesh):
             report(line)
-        compiler = Compiler(mesh=mesh, report=report, clock=clock)
+        executables = Executables(config.cache_dir, mesh) if config.cache_dir else None
+        compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
         try:
             models = _load(config, compiler)
             desks = _compile(models, config, compiler)

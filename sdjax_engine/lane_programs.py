@@ -48,6 +48,11 @@ class LaneShapes:
     seats_per_device: int
 
     @property
+    def facts(self) -> object:
+        """All that the programs depend on beside their arguments."""
+        return [self.lane.height, self.lane.width, self.model.facts]
+
+    @property
     def devices(self) -> int:
         """How many devices the lane is spread over."""
         return devices.device_count(self.model.mesh)
@@ -151,7 +156,9 @@ def compile_admit(shapes: LaneShapes, compiler: Compiler, state: SeatState) -> P
     newcomer = Newcomer(*map(shapes.spread, shapes.nobody()))
     arguments = state, encoding, encoding, shapes.from_noise(shapes.devices), newcomer
     specs = (devices.BY_SEAT,) * 5
-    return compiler.compile(f"{shapes.lane} admit", painting.admit, *arguments, specs=specs, donate=(0,))
+    return compiler.compile(
+        f"{shapes.lane} admit", painting.admit, *arguments, specs=specs, donate=(0,), facts=shapes.facts
+    )
 
 
 def compile_denoise(shapes: LaneShapes, compiler: Compiler, state: SeatState) -> Program:
@@ -170,16 +177,19 @@ def compile_denoise(shapes: LaneShapes, compiler: Compiler, state: SeatState) ->
         *(model.network_arrays, state, spans, spans),
         specs=(devices.REPLICATED, *[devices.BY_SEAT] * 3),
         donate=(1,),
+        facts=shapes.facts,
     )
 
 
 def compile_take(shapes: LaneShapes, compiler: Compiler, state: SeatState) -> Program:
     """(x, seat) → latents (devices, h, w, c)."""
+    lane = shapes.lane
     return compiler.compile(
-        f"{shapes.lane} take",
+        f"{lane.model}:{lane.width}x{lane.height} take",
         painting.take,
         *(state.x, shapes.spread(shapes.nobody().seat)),
         specs=(devices.BY_SEAT,) * 2,
+        facts=shapes.facts,
     )
 
 
@@ -197,6 +207,7 @@ def compile_decode(shapes: LaneShapes, compiler: Compiler) -> Program:
         decode,
         *(model.decoding, latents, shapes.zeros(shapes.devices, dtype=np.bool_)),
         specs=(devices.REPLICATED, devices.BY_SEAT, devices.BY_SEAT),
+        facts=shapes.facts,
     )
 
 
@@ -221,4 +232,5 @@ def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
         begin,
         *(model.vae.parameters, *map(shapes.spread, (pixels, mask, shapes.nobody().seed, present))),
         specs=(devices.REPLICATED, *[devices.BY_SEAT] * 4),
+        facts=shapes.facts,
     )

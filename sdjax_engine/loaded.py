@@ -80,6 +80,15 @@ class LoadedModel:
         self.no_encodings = self.encodings.gather([self.no_text] * devices.device_count(self.mesh))
 
     @property
+    def facts(self) -> object:
+        """What the model's programs depend on beside their arguments, as plain data."""
+        checkpoint = self._checkpoint
+        networks = {"unet": checkpoint.unet, "vae": checkpoint.vae, "checker": checkpoint.safety_checker}
+        networks |= {str(index): each.component for index, each in enumerate(checkpoint.text_encoders)}
+        configs = {name: each.config for name, each in networks.items() if each is not None}
+        return [checkpoint.pipeline, configs, checkpoint.preprocessor_config, self.offer.prompt_chunks]
+
+    @property
     def no_text(self) -> Text:
         """The text of a device to which nobody comes."""
         shape = self._ids_shape
@@ -209,6 +218,7 @@ class LoadedModel:
             arrays,
             *text_arrays([], self.mesh, self._ids_shape, lora_rank),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
+            facts=self.facts,
         )
         return TextEncodings(
             self.mesh,

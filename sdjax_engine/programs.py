@@ -1,22 +1,32 @@
-"""Programs compiled before anybody waits for them, and kept on disk between starts."""
+"""Programs made before anybody waits for them, and kept on disk between starts.
+
+They are kept twice. An executable (see `executables.py`) is found without tracing, by the code that made it
+on the machine that made it. JAX's own cache is asked by what was lowered, so that it serves other code that
+lowers to the same, and devices whose executables cannot be kept.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.monitoring
 from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import Mesh, PartitionSpec
+from jax.stages import Compiled
 
 from sdjax_engine.devices import BY_SEAT
+from sdjax_engine.executables import Executables, NotKept
 
 Program = Callable[..., Any]
+CACHE_HIT = "/jax/compilation_cache/cache_hits"
 
 
 def use_cache(folder: Path | None) -> None:
@@ -35,15 +45,17 @@ def use_cache(folder: Path | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiler:
-    """Compiles the programs of a start-up for one mesh, and tells of each when it is done.
+    """Makes the programs of a start-up for one mesh, and tells of each when it is there.
 
     Several threads may compile at once: XLA uses one core for most of a program's compilation. A program is
-    known by its name: asked for again (two lanes decode alike), it is not compiled again.
+    known by its name: asked for again (two lanes decode alike), it is not made again. `executables` are
+    those of earlier starts (None: none are kept).
     """
 
     mesh: Mesh
     report: Callable[[str], None]
     clock: Callable[[], float] = time.perf_counter
+    executables: Executables | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _programs: dict[str, Future[Program]] = field(default_factory=dict, init=False)
 
@@ -54,11 +66,14 @@ class Compiler:
         *arguments: Any,
         specs: tuple[PartitionSpec, ...],
         donate: tuple[int, ...] = (),
+        facts: object = None,
     ) -> Program:
         """Return `function`, written for one device's share, as a program for the whole mesh.
 
         `arguments` are arrays of the whole mesh like those of later calls, `specs` says how each is spread;
-        every result is spread by seat. The arguments numbered in `donate` are used up by a call.
+        every result is spread by seat. The arguments numbered in `donate` are used up by a call. `facts`,
+        plain data, must tell apart all that `function` depends on beside its arguments and this package's
+        source: a kept program is taken for it by name, arguments and facts.
         """
         with self._lock:
             known = self._programs.get(name)
@@ -66,14 +81,57 @@ class Compiler:
                 mine = self._programs[name] = Future[Program]()
         if known is not None:
             return known.result()
-        started = self.clock()
         spread = jax.shard_map(function, mesh=self.mesh, in_specs=specs, out_specs=BY_SEAT, check_vma=False)
+        jitted = jax.jit(spread, donate_argnums=donate)
+        started = self.clock()
         try:
-            program: Program = jax.jit(spread, donate_argnums=donate).lower(*arguments).compile()
+            place = None
+            if self.executables is not None:
+                how = [list(map(str, specs)), donate]
+                place = self.executables.place(name, facts, arguments, how)
+            verb, program = self._make(place, lambda: jitted.lower(*arguments).compile())
         except Exception as error:
             mine.set_exception(error)
             raise
         mine.set_result(program)
-        with self._lock:
-            self.report(f"compiled {name} in {self.clock() - started:.1f} s")
+        self._tell(f"{verb} {name} in {self.clock() - started:.1f} s")
         return program
+
+    def _make(self, place: Path | None, compiled: Callable[[], Compiled]) -> tuple[str, Compiled]:
+        """Return how the program was made, and the program: as it is kept, or compiled, and then kept.
+
+        What JAX's cache gives is not kept: on a CPU it lacks the functions that it was linked with.
+        """
+        if self.executables is None or place is None:
+            return "compiled", compiled()
+        kept = self.executables.read(place)
+        if kept is not None:
+            return "loaded", kept
+        with counted_hits() as hits:
+            program = compiled()
+        if not hits:
+            try:
+                self.executables.keep(place, program)
+            except NotKept as error:
+                self._tell(f"a program cannot be kept for the next start: {error}")
+        return "compiled", program
+
+    def _tell(self, line: str) -> None:
+        with self._lock:
+            self.report(line)
+
+
+@contextmanager
+def counted_hits() -> Iterator[list[str]]:
+    """Collect how often JAX's cache answers this thread."""
+    thread, hits = threading.get_ident(), list[str]()
+
+    def listen(event: str, **_details: object) -> None:
+        if event == CACHE_HIT and threading.get_ident() == thread:
+            hits.append(event)
+
+    jax.monitoring.register_event_listener(listen)
+    try:
+        yield hits
+    finally:
+        jax.monitoring.unregister_event_listener(listen)

@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections import Counter
 from concurrent.futures import Future
 from pathlib import Path
 
-import jax
-import jax.monitoring
+from compilations import counted_compilations
 from engines import PLAIN, VARIED, like, tiny_config
 
 from sdjax_engine.config import Dtype
@@ -69,10 +67,6 @@ def main(
     checkpoint: str, devices: str, seats_per_device: str, dtype: str, cache_dir: str, *ways: str
 ) -> None:
     said: list[str] = []
-    cache: Counter[str] = Counter()
-    jax.monitoring.register_event_listener(
-        lambda event, **_details: cache.update([event]) if "/compilation_cache/" in event else None
-    )
     config = tiny_config(
         Path(checkpoint),
         cache_dir=Path(cache_dir),
@@ -81,16 +75,13 @@ def main(
         dtype=Dtype(dtype),
     )
     found: dict[Request, set[str]] = {request: set() for request in VARIED}
-    with Engine.open(config, report=said.append) as engine:
+    with counted_compilations() as made, Engine.open(config, report=said.append) as engine:
         for way in ways:
             for image in WAYS[way](engine):
                 found[image.request].add(image.pixels.tobytes().hex())
         capacity = engine.capacity(PLAIN.lane)
     pictures = [sorted(found[request]) for request in VARIED]
-    from_cache = cache["/jax/compilation_cache/cache_hits"], cache["/jax/compilation_cache/cache_misses"]
-    print(
-        json.dumps({"capacity": capacity, "said": said, "pictures": pictures, "hits_and_misses": from_cache})
-    )
+    print(json.dumps({"capacity": capacity, "said": said, "pictures": pictures, "made": made}))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, as_completed, wait
 
-import jax
-import jax.monitoring
 import numpy as np
 import pytest
+from compilations import counted_compilations
 from engines import PLAIN, SUITED, TINY, fingerprint, like
 
 from sdjax_engine.engine import Engine
@@ -101,14 +100,7 @@ def test_a_failing_progress_callback_harms_nobody(engine: Engine, caplog: pytest
 
 def test_nothing_compiles_after_the_start(engine: Engine) -> None:
     paint(engine, PLAIN)
-    compiled: list[str] = []
-
-    def listen(name: str, _seconds: float, **_details: object) -> None:
-        if "compile" in name:
-            compiled.append(name)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with counted_compilations() as made:
         values = itertools.product(SUITED, (1, 13), (1.0, 1.5, 9.0))
         requests = [
             like(
@@ -122,9 +114,7 @@ def test_nothing_compiles_after_the_start(engine: Engine) -> None:
             for seed, (sampler, steps, guidance) in enumerate(values)
         ]
         paint(engine, *requests)
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
-    assert compiled == []
+    assert made == []
 
 
 @pytest.mark.parametrize(

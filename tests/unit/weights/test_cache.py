@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from sdjax_engine.weights import Checkpoint, load_checkpoint, reading
+from sdjax_engine.weights import Checkpoint, load_checkpoint, networks, reading
+from sdjax_engine.weights import cache as caches
 
 VAE_FILE = "vae/diffusion_pytorch_model.safetensors"
 
@@ -43,7 +44,11 @@ def test_second_load_reads_the_same_parameters_and_no_source(
     def no_conversion(*_: object, **__: object) -> None:
         raise AssertionError("a tensor was converted again")
 
+    def no_network(*_: object) -> None:
+        raise AssertionError("a network was built")
+
     monkeypatch.setattr(reading, "convert", no_conversion)
+    monkeypatch.setattr(networks, "build", no_network)
     second = load_checkpoint(str(original), dtype=dtype, cache_dir=cache)
 
     assert len(files) == 3
@@ -81,6 +86,23 @@ def test_damaged_file_is_written_anew(damage: str, original: Path, cache: Path) 
 
     assert same(loaded, expected)
     assert victim.read_bytes() == content
+
+
+def test_other_code_checks_what_is_kept_against_the_network_again(
+    original: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = load_checkpoint(str(original), cache_dir=cache)
+    before = kept(cache)
+    built: list[str] = []
+    build = networks.build
+    monkeypatch.setattr(networks, "build", lambda part, dtype: built.append(part.model) or build(part, dtype))
+    monkeypatch.setattr(caches, "source_digest", lambda: "other code")
+
+    for _ in range(2):
+        assert same(load_checkpoint(str(original), cache_dir=cache), expected)
+
+    assert sorted(built) == ["AutoencoderKL", "CLIPTextModel", "UNet2DConditionModel"]
+    assert kept(cache) == before
 
 
 def test_dtypes_and_sources_are_kept_beside_each_other(original: Path, folder: Path, cache: Path) -> None:

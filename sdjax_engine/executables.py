@@ -1,0 +1,157 @@
+"""Executables kept between starts, so that a start which finds them traces, lowers and compiles nothing.
+
+Whether a kept executable is the right one is told without tracing: its file is named after all that it
+depends on. Loading one runs what it holds, so a file is believed only where nobody but this user could have
+written it, and where it is whole. Any other file is as good as none, and is written anew.
+
+    line 1   the form of the file
+    line 2   sha256 of what follows
+    then     what `jax.experimental.serialize_executable` gives: the executable and the trees around it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import platform
+import re
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.experimental import serialize_executable
+from jax.sharding import Mesh
+from jax.stages import Compiled
+
+from sdjax_engine.source import source_digest
+
+FOLDER, SUFFIX = "programs", ".program"
+FORM = b"sdjax program 1\n"
+SECONDS_UNTIL_FORGOTTEN = 60 * 24 * 3600.0
+FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+NO_MATTER = re.compile("cache|log|dump|traceback|timeout")  # settings that change no program
+OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class NotKept(Exception):
+    """An executable could not be kept; the message says why."""
+
+
+@dataclass(frozen=True)
+class Executables:
+    """The executables in `folder` for the devices of `mesh`."""
+
+    folder: Path
+    mesh: Mesh
+
+    def place(self, name: str, facts: object, arguments: Any, how: object) -> Path:
+        """Return where the program `name` is kept.
+
+        `arguments` are arrays like those of its calls; `facts`, plain data, is whatever else its function
+        depends on besides the package's source; `how` says in plain data how it is spread and donated.
+        """
+        devices = [self.mesh.devices.shape, self.mesh.devices.flat[0].device_kind]
+        what = short([name, facts, list(described(arguments)), how, devices])
+        slug = re.sub("[^A-Za-z0-9]+", "_", name)
+        return self.folder / FOLDER / f"{slug}-{what}-{self._made_with}{SUFFIX}"
+
+    def read(self, place: Path) -> Compiled | None:
+        """Return the executable kept at `place`, or None where there is none to be believed."""
+        try:
+            if not (is_own(place) and is_own(place.parent)):
+                return None
+            form, digest, payload = split(place.read_bytes())
+            if form != FORM or digest != hashlib.sha256(payload).hexdigest().encode():
+                return None
+            os.utime(place)
+            devices = list(self.mesh.devices.flat)
+            serialized, in_tree, out_tree = pickle.loads(payload)  # noqa: S301 - our own, as was checked
+            program: Compiled = serialize_executable.deserialize_and_load(
+                serialized, in_tree, out_tree, devices[0].client, devices
+            )
+        except Exception:  # noqa: BLE001 - whatever is wrong with it, the program is compiled instead
+            return None
+        return program
+
+    def keep(self, place: Path, program: Compiled) -> None:
+        """Keep an executable, and forget what it replaces; raises NotKept."""
+        try:
+            payload = pickle.dumps(serialize_executable.serialize(program))
+        except Exception as error:
+            raise NotKept(f"{type(error).__name__}: {error}") from error
+        part = place.with_suffix(f".{os.getpid()}.part")
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(FORM + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+            part.replace(place)
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise NotKept(str(error)) from error
+        self._forget(place)
+
+    def _forget(self, place: Path) -> None:
+        """Remove earlier executables of the same program, and those that nobody has wanted for long."""
+        forgotten = time.time() - SECONDS_UNTIL_FORGOTTEN
+        same = place.name.removesuffix(f"{self._made_with}{SUFFIX}")
+        for file in place.parent.iterdir():
+            with suppress(OSError):
+                replaced = file.name.startswith(same) and file.suffix == SUFFIX and file != place
+                if replaced or file.stat().st_mtime < forgotten:
+                    file.unlink()
+
+    @property
+    def _made_with(self) -> str:
+        """What stands for the code, its libraries and settings, and the machine."""
+        device = self.mesh.devices.flat[0]
+        settings = {
+            name: repr(value) for name, value in jax.config.values.items() if not NO_MATTER.search(name)
+        }
+        flags = [os.environ.get(name, "") for name in FLAGS]
+        made_with = [source_digest(), sys.version, flags, settings, device.client.platform_version]
+        return short([*made_with, processor() if device.platform == "cpu" else ""])
+
+
+def described(arguments: Any) -> Iterator[str]:
+    """Give a line for each array: where it is among the arguments, what it is, how it is spread."""
+    for path, array in jax.tree_util.tree_flatten_with_path(arguments)[0]:
+        yield f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape} {array.sharding.spec}"
+
+
+def is_own(path: Path) -> bool:
+    """Whether nobody but this user may have written the file or folder; raises OSError."""
+    facts = path.lstat()
+    mine = not hasattr(os, "getuid") or facts.st_uid == os.getuid()
+    return mine and not stat.S_ISLNK(facts.st_mode) and not facts.st_mode & OTHERS_MAY_WRITE
+
+
+def split(content: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the file's form, the digest and what the digest is of; raises ValueError."""
+    end = content.index(b"\n", len(FORM))
+    return content[: len(FORM)], content[len(FORM) : end], content[end + 1 :]
+
+
+@cache
+def processor() -> str:
+    """Return what this machine's processor is and can do, as far as the system tells."""
+    wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+    lines: Iterable[str] = ()
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    known = dict(line.split(":", 1) for line in reversed(list(lines)) if line.startswith(wanted))
+    return " ".join([platform.machine(), platform.processor(), *map(str, sorted(known.items()))])
+
+
+def short(content: object) -> str:
+    """Return some digits that stand for plain data."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]

@@ -1,0 +1,171 @@
+"""Kept executables: found without tracing, not taken for another, not believed where they are not whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from compilations import counted_compilations
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from sdjax_engine import executables
+from sdjax_engine.devices import AXIS, BY_SEAT, REPLICATED
+from sdjax_engine.executables import Executables
+from sdjax_engine.programs import Compiler, Program
+
+
+class Held(NamedTuple):
+    """A tree like those of the engine's programs."""
+
+    x: jax.Array
+    count: jax.Array
+
+
+def double(weights: dict[str, jax.Array], held: Held) -> Held:
+    return Held(x=2 * held.x + weights["b"] - weights["a"], count=held.count + 1)
+
+
+@pytest.fixture(scope="module")
+def mesh() -> Mesh:
+    devices = jax.devices()[:2]
+    return jax.make_mesh((len(devices),), (AXIS,), axis_types=(AxisType.Explicit,), devices=devices)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def weights(mesh: Mesh) -> dict[str, jax.Array]:
+    return {name: jax.device_put(np.float32(1), NamedSharding(mesh, REPLICATED)) for name in "ab"}
+
+
+def held(mesh: Mesh, width: int = 3) -> Held:
+    rows = np.arange(2 * width, dtype=np.float32).reshape(2, width), np.zeros(2, np.int32)
+    return Held(*(jax.device_put(each, NamedSharding(mesh, BY_SEAT)) for each in rows))
+
+
+Make = Callable[..., Program]
+
+
+@pytest.fixture
+def make(mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Array]) -> Make:
+    """Makes the program as a start of its own does."""
+
+    def make(facts: object = None, given: Held | None = None, donate: tuple[int, ...] = (1,)) -> Program:
+        compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(tmp_path, mesh))
+        specs: tuple[PartitionSpec, ...] = (REPLICATED, BY_SEAT)
+        arguments = weights, given or held(mesh)
+        return compiler.compile("double", double, *arguments, specs=specs, donate=donate, facts=facts)
+
+    return make
+
+
+def kept(folder: Path) -> list[Path]:
+    return sorted((folder / "programs").glob("*.program"))
+
+
+def verbs(said: list[str]) -> list[str]:
+    return [line.split()[0] for line in said]
+
+
+def test_a_kept_executable_is_used_without_tracing_and_gives_the_same(
+    make: Make, mesh: Mesh, said: list[str], weights: dict[str, jax.Array]
+) -> None:
+    compiled = make()(weights, held(mesh))
+    with counted_compilations() as made:
+        program = make()
+        given = held(mesh)
+        result = program(weights, given)
+        again = program(weights, result)
+    assert verbs(said) == ["compiled", "loaded"]
+    assert made == []
+    assert isinstance(result, Held)
+    assert given.x.is_deleted()  # it was donated, as to the first
+    np.testing.assert_array_equal(np.asarray(again.count), np.full(2, 2))
+    np.testing.assert_array_equal(np.asarray(compiled.x), np.asarray(held(mesh).x) * 2)
+
+
+@pytest.mark.parametrize("changed", ["facts", "shapes", "donation", "source", "setting"])
+def test_what_another_program_left_is_not_taken(
+    changed: str, make: Make, mesh: Mesh, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make()
+    match changed:
+        case "facts":
+            make(facts={"chunks": 2})
+        case "shapes":
+            make(given=held(mesh, width=1))
+        case "donation":
+            make(donate=())
+        case "source":
+            monkeypatch.setattr(executables, "source_digest", lambda: "another")
+            make()
+        case "setting":
+            monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+            make()
+    assert verbs(said) == ["compiled", "compiled"]
+
+
+def test_an_upgrade_replaces_what_it_no_longer_uses(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make()
+    make(facts="another program")
+    before = kept(tmp_path)
+    monkeypatch.setattr(executables, "source_digest", lambda: "another")
+    make()
+    after = kept(tmp_path)
+    assert len(before) == len(after) == 2
+    assert len(set(before) & set(after)) == 1
+
+
+def test_what_nobody_has_wanted_for_long_is_removed(make: Make, tmp_path: Path) -> None:
+    make(facts="old")
+    (old,) = kept(tmp_path)
+    os.utime(old, (0, 0))
+    make()
+    assert old not in kept(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "foreign", "empty", "one bit", "writable by others"])
+def test_a_file_that_is_not_to_be_believed_is_written_anew(
+    damage: str, make: Make, tmp_path: Path, said: list[str]
+) -> None:
+    make()
+    (file,) = kept(tmp_path)
+    content = file.read_bytes()
+    match damage:
+        case "truncated":
+            file.write_bytes(content[:-1])
+        case "foreign":
+            file.write_bytes(b"a file of somebody else's\n")
+        case "empty":
+            file.write_bytes(b"")
+        case "one bit":
+            file.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+        case "writable by others":
+            file.chmod(0o666)
+    make()
+    assert verbs(said) == ["compiled", "compiled"]
+    make()
+    assert verbs(said)[2:] == ["loaded"]
+    assert stat.S_IMODE(kept(tmp_path)[0].stat().st_mode) == 0o600
+
+
+def test_a_folder_that_cannot_be_written_only_means_that_nothing_is_kept(
+    mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Array]
+) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where the folder would be")
+    compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(blocked, mesh))
+    program = compiler.compile("double", double, weights, held(mesh), specs=(REPLICATED, BY_SEAT))
+    np.testing.assert_array_equal(np.asarray(program(weights, held(mesh)).count), [1, 1])
+    assert said[0].startswith("a program cannot be kept for the next start: ")
