@@ -19,6 +19,8 @@ BY_SEAT = PartitionSpec(AXIS)  # type: ignore[no-untyped-call]
 
 ACCELERATOR_PACKAGES = ("jax_cuda13_plugin", "jax_cuda12_plugin", "jax_rocm7_plugin", "libtpu")
 
+NO_MEMORY = ("RESOURCE_EXHAUSTED", "OUT_OF_MEMORY", "Out of memory", "out of memory", "bad_alloc")
+
 
 def setup_cpu(count: int) -> bool:
     """Split the CPU into `count` devices, 0 meaning one for each core this process may use.
@@ -68,6 +70,13 @@ def shard(rows: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
     """Spread `rows` over the devices along its first axis, an equal share for each."""
     spread: jax.Array = jax.device_put(rows, NamedSharding(mesh, BY_SEAT))
     return spread
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether this is the devices' way, or the host's, to say that memory is short."""
+    if isinstance(error, MemoryError):
+        return True
+    return isinstance(error, jax.errors.JaxRuntimeError) and any(word in str(error) for word in NO_MEMORY)
 
 
 def report(mesh: Mesh | None = None) -> list[str]:

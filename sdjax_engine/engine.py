@@ -11,13 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from types import TracebackType
 from typing import Self
 
 import jax
 
-from sdjax_engine import devices, programs
+from sdjax_engine import devices, programs, room
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.executables import Executables
 from sdjax_engine.lanes import DeviceLane
@@ -26,6 +25,8 @@ from sdjax_engine.loop import Desk, PaintingThread
 from sdjax_engine.loras import LoraBank
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import DevicesFailed, Image, InvalidRequest, Lane, Offer, OnProgress, Request
+from sdjax_engine.residency import Residency, usable_memory
+from sdjax_engine.room import FoundSeats, open_lane
 from sdjax_engine.seats import Seats, suitable_seats
 from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.wording import first_line
@@ -57,9 +58,10 @@ class Engine:
             report(line)
         executables = Executables(config.cache_dir, mesh) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
+        residency = Residency(mesh, usable_memory(mesh, config.device_memory), clock=clock)
         try:
-            models = _load(config, compiler)
-            desks = _compile(models, config, compiler)
+            models = _load(config, compiler, residency)
+            desks = _compile(models, config, compiler, residency)
         except jax.errors.JaxRuntimeError as error:  # their memory is too small, say
             raise DevicesFailed(f"The devices cannot hold what is offered: {first_line(error)}") from error
         report(f"ready after {clock() - started:.1f} s")
@@ -132,10 +134,10 @@ def lanes(offer: Offer) -> tuple[Lane, ...]:
     )
 
 
-def _load(config: EngineConfig, compiler: Compiler) -> dict[str, LoadedModel]:
-    put = partial(devices.replicate, mesh=compiler.mesh)
+def _load(config: EngineConfig, compiler: Compiler, residency: Residency) -> dict[str, LoadedModel]:
     models = {}
     for spec in config.models:
+        put = residency.arrivals().put
         compiler.report(f"loading {spec.offer.model} from {spec.source}")
         checkpoint = load_checkpoint(
             spec.source,
@@ -150,33 +152,51 @@ def _load(config: EngineConfig, compiler: Compiler) -> dict[str, LoadedModel]:
         loras = LoraBank.load(spec.loras, checkpoint, put, rank=spec.lora_rank)
         if spec.loras:
             compiler.report(f"LoRAs of {spec.offer.model}: {loras}")
-        models[spec.offer.model] = LoadedModel(spec.offer, checkpoint, compiler, loras)
+        models[spec.offer.model] = LoadedModel(spec.offer, checkpoint, compiler, loras, residency)
     return models
 
 
-def _compile(models: Mapping[str, LoadedModel], config: EngineConfig, compiler: Compiler) -> dict[Lane, Desk]:
+def _compile(
+    models: Mapping[str, LoadedModel], config: EngineConfig, compiler: Compiler, residency: Residency
+) -> dict[Lane, Desk]:
     """Compile the lanes wanted, as many at once as there are cores."""
     every = config.lanes
     if every is None:
         every = tuple(lane for model in models.values() for lane in lanes(model.offer))
     on_cpu = devices.is_cpu(compiler.mesh)
-    seats_per_device = config.seats_per_device or suitable_seats(on_cpu=on_cpu)
+    first = config.seats_per_device or suitable_seats(on_cpu=on_cpu)
+    facts = [
+        *(list(map(str, every)), config.dtype, config.start_pictures, residency.budget),
+        *([model.fingerprint for model in models.values()], devices.report(compiler.mesh)[0]),
+    ]
+    found = FoundSeats(folder=config.cache_dir, facts=facts)
 
-    def desk(lane: Lane) -> Desk:
-        return Desk(
-            device=DeviceLane(
+    def device(lane: Lane) -> DeviceLane:
+        def open_with(seats_per_device: int) -> DeviceLane:
+            return DeviceLane(
                 lane,
                 models[lane.model],
                 seats_per_device=seats_per_device,
                 compiler=compiler,
                 start_pictures=config.start_pictures,
-            ),
+            )
+
+        return open_lane(open_with, lane, residency, first, found)
+
+    with ThreadPoolExecutor(devices.usable_cores(), thread_name_prefix="compile") as pool:
+        opened = dict(zip(every, pool.map(device, every), strict=True))
+        list(pool.map(DeviceLane.prepare_retry, opened.values()))
+    residency.bring(every[0].model)  # the others make room, now that it is known how much there must be
+    for line in (*room.lines(opened, residency), *residency.lines()):
+        compiler.report(line)
+    return {
+        lane: Desk(
+            device=each,
             seats=Seats(
                 devices=devices.device_count(compiler.mesh),
-                seats_per_device=seats_per_device,
+                seats_per_device=each.seats_per_device,
                 pad_idle_devices=not on_cpu,
             ),
         )
-
-    with ThreadPoolExecutor(devices.usable_cores(), thread_name_prefix="compile") as pool:
-        return dict(zip(every, pool.map(desk, every), strict=True))
+        for lane, each in opened.items()
+    }

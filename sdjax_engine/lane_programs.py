@@ -38,6 +38,21 @@ class LanePrograms:
     decode: Program
     begin: Program | None
 
+    @property
+    def working(self) -> int:
+        """What each device needs while any of them runs, one at a time, beside what they are given: bytes."""
+        programs = [self.admit, self.denoise, self.take, self.decode, *([self.begin] if self.begin else [])]
+        return max(map(working_memory, programs))
+
+
+def working_memory(program: Program) -> int:
+    """What each device needs to run a program beside its arguments, in bytes; 0 where it does not say."""
+    says = program.memory_analysis()
+    if says is None:
+        return 0
+    made = says.temp_size_in_bytes + says.output_size_in_bytes - says.alias_size_in_bytes
+    return int(made + says.generated_code_size_in_bytes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LaneShapes:
@@ -71,7 +86,7 @@ class LaneShapes:
     def empty_seats(self) -> SeatState:
         """Return the seats as they are before anybody has come."""
         count, model = self.seats, self.model
-        halves, encoding = model.halves(self.lane), model.no_encodings
+        halves, encoding = model.halves(self.lane), model.encoding
         return SeatState(
             x=self.zeros(count, *self.latents),
             r=self.zeros(count, *self.latents),
@@ -152,7 +167,7 @@ def compile_lane(shapes: LaneShapes, compiler: Compiler, *, start_pictures: bool
 
 def compile_admit(shapes: LaneShapes, compiler: Compiler, state: SeatState) -> Program:
     """(state, negative, positive, start, newcomer) → state."""
-    encoding = shapes.model.no_encodings
+    encoding = shapes.model.encoding
     newcomer = Newcomer(*map(shapes.spread, shapes.nobody()))
     arguments = state, encoding, encoding, shapes.from_noise(shapes.devices), newcomer
     specs = (devices.BY_SEAT,) * 5
@@ -174,7 +189,7 @@ def compile_denoise(shapes: LaneShapes, compiler: Compiler, state: SeatState) ->
     return compiler.compile(
         f"{shapes.lane} denoise",
         denoise,
-        *(model.network_arrays, state, spans, spans),
+        *(model.shapes.of_network, state, spans, spans),
         specs=(devices.REPLICATED, *[devices.BY_SEAT] * 3),
         donate=(1,),
         facts=shapes.facts,
@@ -193,19 +208,19 @@ def compile_take(shapes: LaneShapes, compiler: Compiler, state: SeatState) -> Pr
     )
 
 
-def compile_decode(shapes: LaneShapes, compiler: Compiler) -> Program:
+def compile_decode(shapes: LaneShapes, compiler: Compiler, *, in_float32: bool = False) -> Program:
     """(parameters, latents, present) → `Decoded`."""
     model, lane = shapes.model, shapes.lane
 
     def decode(parameters: Any, latents: jax.Array, present: jax.Array) -> Decoded:
-        decoder, judge = model.decoder(parameters)
+        decoder, judge = model.decoder(parameters, in_float32=in_float32)
         return painting.decode(decoder, judge, latents, present, model.scaling_factor)
 
     latents = shapes.zeros(shapes.devices, *shapes.latents)
     return compiler.compile(
-        f"{lane.model}:{lane.width}x{lane.height} decode",
+        f"{lane.model}:{lane.width}x{lane.height} decode" + in_float32 * " in float32",
         decode,
-        *(model.decoding, latents, shapes.zeros(shapes.devices, dtype=np.bool_)),
+        *(model.shapes.of_decoding, latents, shapes.zeros(shapes.devices, dtype=np.bool_)),
         specs=(devices.REPLICATED, devices.BY_SEAT, devices.BY_SEAT),
         facts=shapes.facts,
     )
@@ -230,7 +245,7 @@ def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} begin",
         begin,
-        *(model.vae.parameters, *map(shapes.spread, (pixels, mask, shapes.nobody().seed, present))),
+        *(model.shapes.vae, *map(shapes.spread, (pixels, mask, shapes.nobody().seed, present))),
         specs=(devices.REPLICATED, *[devices.BY_SEAT] * 4),
         facts=shapes.facts,
     )

@@ -10,10 +10,11 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.lane_programs import LaneShapes, compile_lane
+from sdjax_engine.lane_programs import LaneShapes, compile_decode, compile_lane, working_memory
+from sdjax_engine.ledger import Need
 from sdjax_engine.loaded import LoadedModel, Prepared, safety_scores
 from sdjax_engine.painting import Decoded
-from sdjax_engine.programs import Compiler
+from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.request import Lane, SafetyScores
 from sdjax_engine.state import Newcomer, StartPicture
 
@@ -46,6 +47,10 @@ class Picture:
             return None
         return np.array(np.asarray(self.pixels)[self.device])
 
+    def fetch_latents(self) -> npt.NDArray[np.float32]:
+        """Wait for what it was decoded from, (h, w, c)."""
+        return np.array(np.asarray(self.latents)[self.device])
+
     def fetch_safety(self) -> SafetyScores | None:
         """Wait for what the safety checker says; None where the checkpoint has none."""
         scores = np.asarray(self.scores)[self.device]
@@ -61,6 +66,16 @@ class Run:
     def wait(self) -> None:
         """Return when the devices have made them; raises what broke them."""
         np.asarray(self.done)
+
+
+def why_no_picture(latents: npt.NDArray[np.float32]) -> str:
+    """The reason, as a sentence, why latents (h, w, c) made a picture that is not finite."""
+    if not np.isfinite(latents).all():
+        return (
+            "The steps of this picture came to values that are no numbers: "
+            "another seed, sampler or guidance may work."
+        )
+    return "The picture decoder made values that are no numbers, in float32 too: another seed may work."
 
 
 class DeviceLane:
@@ -81,15 +96,70 @@ class DeviceLane:
     ) -> None:
         self.lane = lane
         self._model = model
-        self._shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
-        self._from_noise = self._shapes.from_noise(self._shapes.devices)
-        self._programs = compile_lane(self._shapes, compiler, start_pictures=start_pictures)
+        self._compiler = compiler
+        self._start_pictures = start_pictures
+        self._decode_in_float32: Program | None = None
+        self._make(seats_per_device)
         self.reset()
 
     @property
     def seats(self) -> int:
         """How many seats there are on all devices."""
         return self._shapes.seats
+
+    @property
+    def seats_per_device(self) -> int:
+        """How many seats there are on each device."""
+        return self._shapes.seats_per_device
+
+    @property
+    def need(self) -> Need:
+        """What the seats hold of each device's memory, and what the programs need while they run."""
+        working, retry = self._programs.working, self._decode_in_float32
+        return Need(
+            held=sum(leaf.nbytes for leaf in jax.tree.leaves(self._state)) // self._shapes.devices,
+            working=working if retry is None else max(working, working_memory(retry)),
+        )
+
+    @property
+    def retries(self) -> bool:
+        """Whether `decode_again` can make more of latents than `decode` did."""
+        return self._decode_in_float32 is not None
+
+    @property
+    def move_seconds(self) -> float:
+        """How long `bring` takes the devices, as measured; 0 where there is nothing to move."""
+        return self._model.residency.move_seconds(self.lane.model)
+
+    def bring(self) -> None:
+        """Make the model's parameters be on the devices, which must come before any work on them."""
+        self._model.bring()
+
+    def prepare_retry(self) -> None:
+        """Compile what decodes again in float32, where that makes a difference and there is memory for it."""
+        if self._model.decodes_in_float32:
+            return
+        self._decode_in_float32 = compile_decode(self._shapes, self._compiler, in_float32=True)
+        if not self._model.residency.claim(self.lane, self.need):
+            self._decode_in_float32 = None
+
+    def halve(self) -> bool:
+        """Make do with less memory, after the devices had not enough; False where that cannot be.
+
+        Other models are moved out, for good with this one there, and half of the seats given up. Every seat
+        is empty afterwards. What half as many seats need is compiled, unless it was before.
+        """
+        moved = self._model.residency.leave_alone(self.lane.model)
+        fewer = self.seats_per_device // 2
+        if not (moved or fewer):
+            return False
+        for leaf in jax.tree.leaves(self._state):
+            leaf.delete()
+        if fewer:
+            self._make(fewer)
+        self.reset()
+        self._model.residency.claim(self.lane, self.need)
+        return True
 
     @property
     def starts_from_pictures(self) -> bool:
@@ -120,7 +190,7 @@ class DeviceLane:
         for seat, span in spans.items():
             start[seat], stop[seat] = span
         evaluations = map(self._shapes.spread, (start, stop))
-        self._state, done = self._programs.denoise(self._model.network_arrays, self._state, *evaluations)
+        self._state, done = self._programs.denoise(self._model.arrays.of_network, self._state, *evaluations)
         return Run(done=done)
 
     def take(self, seats: Sequence[int]) -> dict[int, Latents]:
@@ -152,9 +222,24 @@ class DeviceLane:
             pictures += [decoded[device] for device in range(len(some))]
         return pictures
 
+    def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
+        """Decode latents (h, w, c) in float32, where `retries`; None where that would change nothing."""
+        if self._decode_in_float32 is None:
+            return None
+        rows = np.zeros((self._shapes.devices, *self._shapes.latents), np.float32)
+        rows[0] = latents
+        return self._decoded(self._shapes.spread(rows), [0], program=self._decode_in_float32)[0]
+
     def latents(self) -> npt.NDArray[np.float32]:
         """What the seats hold now, (seats, h, w, c); waits for the devices."""
         return np.asarray(self._state.x)
+
+    def _make(self, seats_per_device: int) -> None:
+        """Compile the programs for so many seats."""
+        shapes = LaneShapes(lane=self.lane, model=self._model, seats_per_device=seats_per_device)
+        self._programs = compile_lane(shapes, self._compiler, start_pictures=self._start_pictures)
+        self._shapes = shapes
+        self._from_noise = shapes.from_noise(shapes.devices)
 
     def _told(self, wave: Mapping[int, int], prepared: Mapping[int, Prepared]) -> Newcomer[npt.NDArray[Any]]:
         """What the devices are told of a wave of newcomers, on the host."""
@@ -182,7 +267,7 @@ class DeviceLane:
         for device, picture in pictures.items():
             pixels[device], mask[device] = picture.pixels, picture.mask
         spread = map(self._shapes.spread, (pixels, mask, seeds, present))
-        return cast("StartPicture", begin(self._model.vae.parameters, *spread))
+        return cast("StartPicture", begin(self._model.arrays.vae, *spread))
 
     def _taken(self, wave: Mapping[int, int]) -> jax.Array:
         chosen = self._shapes.nobody().seat
@@ -190,14 +275,16 @@ class DeviceLane:
             chosen[device] = seat % self._shapes.seats_per_device
         return cast("jax.Array", self._programs.take(self._state.x, self._shapes.spread(chosen)))
 
-    def _decoded(self, latents: jax.Array, devices_asked: Iterable[int]) -> dict[int, Picture]:
+    def _decoded(
+        self, latents: jax.Array, devices_asked: Iterable[int], *, program: Program | None = None
+    ) -> dict[int, Picture]:
         """The pictures of latents (devices, h, w, c), by device."""
         asked = list(devices_asked)
         present = np.zeros(self._shapes.devices, np.bool_)
         present[asked] = True
-        decoded = cast(
-            "Decoded", self._programs.decode(self._model.decoding, latents, self._shapes.spread(present))
-        )
+        decode = program or self._programs.decode
+        told = latents, self._shapes.spread(present)
+        decoded = cast("Decoded", decode(self._model.arrays.of_decoding, *told))
         for rows in decoded:
             rows.copy_to_host_async()
         return {device: Picture(device=device, latents=latents, **decoded._asdict()) for device in asked}

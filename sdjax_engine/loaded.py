@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,11 @@ from sdjax_engine.planner import Planner
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.prompts import Tokens, apply_weights
 from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, UnreadableCheckpoint
+from sdjax_engine.residency import Residency
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config
 from sdjax_engine.state import Conditioning, Encoding
 from sdjax_engine.weights import Checkpoint, Parameters
+from sdjax_engine.weights.networks import autoencoder_in_float32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,14 +51,46 @@ class Prepared:
     loras: SeatRows = field(repr=False)
 
 
-class LoadedModel:
-    """A checkpoint whose parameters lie on every device of the compiler's mesh, its text encoders compiled.
+class ModelArrays(NamedTuple):
+    """All that a model's programs compute with: the parameters of its networks, and its LoRAs' rows."""
 
-    Raises UnreadableCheckpoint where the offer does not suit the checkpoint.
+    text_encoders: tuple[Parameters, ...]
+    unet: Parameters
+    vae: Parameters
+    safety_checker: Parameters | None
+    banks: Mapping[str, Bank]
+
+    @property
+    def of_texts(self) -> list[tuple[Parameters, Bank]]:
+        """What encodes texts."""
+        banks = (self.banks.get(name, {}) for name in TEXT_ENCODERS)
+        return list(zip(self.text_encoders, banks, strict=False))
+
+    @property
+    def of_network(self) -> tuple[Parameters, Bank]:
+        """What `network` computes with."""
+        return self.unet, self.banks.get(UNET, {})
+
+    @property
+    def of_decoding(self) -> tuple[Parameters, Parameters | None]:
+        """What works on a finished picture."""
+        return self.vae, self.safety_checker
+
+
+class LoadedModel:
+    """A checkpoint whose parameters `residency` holds, its text encoders compiled.
+
+    Raises UnreadableCheckpoint where the offer does not suit the checkpoint, DevicesFailed where the devices
+    can never hold it.
     """
 
     def __init__(
-        self, offer: Offer, checkpoint: Checkpoint, compiler: Compiler, loras: LoraBank | None = None
+        self,
+        offer: Offer,
+        checkpoint: Checkpoint,
+        compiler: Compiler,
+        loras: LoraBank | None = None,
+        residency: Residency | None = None,
     ) -> None:
         _check_sizes(offer, checkpoint.vae_scale_factor)
         self.offer = offer
@@ -76,8 +110,45 @@ class LoadedModel:
         self._told_guidance = config.get("time_cond_proj_dim") is not None
         schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
         self._planner = Planner(offer, schedule)
+        self.residency = residency or Residency(compiler.mesh)
+        self._held = self.residency.adopt(offer.model, self._gathered())
         self.encodings = self._compile_encode(compiler)
-        self.no_encodings = self.encodings.gather([self.no_text] * devices.device_count(self.mesh))
+
+    @property
+    def arrays(self) -> ModelArrays:
+        """What programs are called with; the parameters must be on the devices (see `Residency.bring`)."""
+        arrays: ModelArrays = self._held.arrays
+        return arrays
+
+    @property
+    def shapes(self) -> ModelArrays:
+        """The same as shapes, for which programs are compiled wherever the parameters lie."""
+        shapes: ModelArrays = self._held.shapes
+        return shapes
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells its checkpoint from others."""
+        return self._checkpoint.fingerprint
+
+    @property
+    def decodes_in_float32(self) -> bool:
+        """Whether the autoencoder computes in float32 anyway."""
+        return {str(shape.dtype) for shape in self.shapes.vae.values()} == {"float32"}
+
+    def bring(self) -> None:
+        """Make the parameters be on the devices, other models' being moved out where there is no room."""
+        self.residency.bring(self.offer.model)
+
+    def _gathered(self) -> ModelArrays:
+        checker = self._checkpoint.safety_checker
+        return ModelArrays(
+            text_encoders=tuple(each.component.parameters for each in self._checkpoint.text_encoders),
+            unet=self.unet.parameters,
+            vae=self.vae.parameters,
+            safety_checker=None if checker is None else checker.parameters,
+            banks=self.loras.banks,
+        )
 
     @property
     def facts(self) -> object:
@@ -127,13 +198,8 @@ class LoadedModel:
         """What a network that is told sizes hears of a picture that was neither resized nor cropped."""
         return (height, width, 0, 0, height, width) if self._told_sizes else ()
 
-    @property
-    def network_arrays(self) -> tuple[Any, Bank]:
-        """All that `network` computes with: the parameters, and the LoRAs' rows."""
-        return self.unet.parameters, self.loras.bank_of(UNET)
-
     def network(self, arrays: tuple[Any, Bank]) -> Network:
-        """The denoising network over its arrays, as `painting` asks it; for traced functions."""
+        """The denoising network over `ModelArrays.of_network`, as `painting` asks it; to be traced."""
         parameters, bank = arrays
 
         def ask(
@@ -152,16 +218,17 @@ class LoadedModel:
 
         return ask
 
-    @property
-    def decoding(self) -> tuple[Parameters, Parameters | None]:
-        """The parameters of whatever works on a finished picture."""
-        checker = self._checkpoint.safety_checker
-        return self.vae.parameters, None if checker is None else checker.parameters
+    def decoder(self, parameters: Any, *, in_float32: bool = False) -> tuple[Decoder, Judge | None]:
+        """The picture decoder and the safety checker over `ModelArrays.of_decoding`; for traced functions.
 
-    def decoder(self, parameters: Any) -> tuple[Decoder, Judge | None]:
-        """The picture decoder and the safety checker over `decoding`; for traced functions."""
+        With `in_float32` the decoder computes in float32, whatever the autoencoder's own dtype is.
+        """
         of_vae, of_checker = parameters
-        decode: Decoder = self.vae.module(of_vae).decode
+        if in_float32:
+            enlarged = {key: array.astype(jnp.float32) for key, array in of_vae.items()}
+            decode: Decoder = autoencoder_in_float32(self.vae.config).module(enlarged).decode
+        else:
+            decode = self.vae.module(of_vae).decode
         checker, preprocessing = self._checkpoint.safety_checker, self._preprocessing
         if checker is None or preprocessing is None:
             return decode, None
@@ -195,8 +262,6 @@ class LoadedModel:
 
     def _compile_encode(self, compiler: Compiler) -> TextEncodings:
         components = [encoder.component for encoder in self._checkpoint.text_encoders]
-        banks = [self.loras.bank_of(name) for name in TEXT_ENCODERS[: len(components)]]
-        arrays = [(component.parameters, bank) for component, bank in zip(components, banks, strict=True)]
         penultimate, lora_rank = self._checkpoint.penultimate, self.loras.rank_of_texts
 
         def encode(arrays: Sequence[tuple[Any, Bank]], *text: jax.Array) -> Encoding:
@@ -215,14 +280,15 @@ class LoadedModel:
         program: Program = compiler.compile(
             f"{self.offer.model} encode",
             encode,
-            arrays,
+            self.shapes.of_texts,
             *text_arrays([], self.mesh, self._ids_shape, lora_rank),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
             facts=self.facts,
         )
+        self.encoding: Encoding = program.out_info
         return TextEncodings(
             self.mesh,
-            lambda *text: program(arrays, *text),
+            lambda *text: program(self.arrays.of_texts, *text),
             ids_shape=self._ids_shape,
             lora_rank=lora_rank,
         )

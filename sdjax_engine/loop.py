@@ -193,6 +193,7 @@ class PaintingThread:
         for placement in placements:
             if not placement.padding:
                 placement.ticket.seated_at = now
+        desk.device.bring()
         if desk.broken:
             desk.device.reset()
             desk.broken = False

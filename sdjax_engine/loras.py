@@ -73,10 +73,6 @@ class LoraBank:
         """How many rows a text gathers: none where no LoRA touches a text encoder."""
         return self.rank if any(name in self.banks for name in TEXT_ENCODERS) else 0
 
-    def bank_of(self, component: str) -> Bank:
-        """Return one network's rows, empty where no LoRA touches it."""
-        return self.banks.get(component, {})
-
     def seat_rows(self, loras: Sequence[Lora]) -> SeatRows:
         """Return what a seat gathers for these LoRAs: rows (rank,) and how strong each is (rank,).
 

@@ -25,7 +25,7 @@ from jax.stages import Compiled
 from sdjax_engine.devices import BY_SEAT
 from sdjax_engine.executables import Executables, NotKept
 
-Program = Callable[..., Any]
+Program = Compiled
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
 
 
@@ -48,8 +48,8 @@ class Compiler:
     """Makes the programs of a start-up for one mesh, and tells of each when it is there.
 
     Several threads may compile at once: XLA uses one core for most of a program's compilation. A program is
-    known by its name: asked for again (two lanes decode alike), it is not made again. `executables` are
-    those of earlier starts (None: none are kept).
+    known by its name and the shapes of its arguments: asked for again (two lanes decode alike), it is not
+    made again. `executables` are those of earlier starts (None: none are kept).
     """
 
     mesh: Mesh
@@ -57,7 +57,7 @@ class Compiler:
     clock: Callable[[], float] = time.perf_counter
     executables: Executables | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _programs: dict[str, Future[Program]] = field(default_factory=dict, init=False)
+    _programs: dict[object, Future[Program]] = field(default_factory=dict, init=False)
 
     def compile(
         self,
@@ -75,10 +75,11 @@ class Compiler:
         plain data, must tell apart all that `function` depends on beside its arguments and this package's
         source: a kept program is taken for it by name, arguments and facts.
         """
+        key = name, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(arguments))
         with self._lock:
-            known = self._programs.get(name)
+            known = self._programs.get(key)
             if known is None:
-                mine = self._programs[name] = Future[Program]()
+                mine = self._programs[key] = Future[Program]()
         if known is not None:
             return known.result()
         spread = jax.shard_map(function, mesh=self.mesh, in_specs=specs, out_specs=BY_SEAT, check_vma=False)

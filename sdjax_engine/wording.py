@@ -7,3 +7,9 @@ def first_line(error: Exception) -> str:
     """Return the first line of an error's text, closed by a full stop."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__).rstrip(".") + "."
+
+
+def in_bytes(count: int) -> str:
+    """Return a number of bytes as people read it: "11.2 GiB", or "3.4 MiB" below a tenth of that."""
+    gib = count / 2**30
+    return f"{gib:.1f} GiB" if gib >= 0.1 else f"{count / 2**20:.1f} MiB"

@@ -135,6 +135,5 @@ class Courier:
         self.under_way.append(self.placed[key])
         self.bytes_under_way += array.nbytes
         if self.bytes_under_way >= MOST_UNDER_WAY:
-            for each in self.under_way:
-                each.block_until_ready()
+            jax.block_until_ready(self.under_way)  # type: ignore[no-untyped-call]
             self.under_way, self.bytes_under_way = [], 0

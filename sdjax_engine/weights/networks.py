@@ -91,13 +91,23 @@ def plan(part: Part, *, dtype: DTypeLike) -> Plan:
 
 def build(part: Part, dtype: DTypeLike) -> Any:
     """Build a network without memory; raises UnreadableCheckpoint where its configuration makes none."""
-    from flax import nnx  # noqa: PLC0415 - see `blueprint`
-
-    model = getattr(import_module(f"sdjax_engine.models.{KINDS[part.model].home}"), part.model)
     try:
-        return nnx.eval_shape(lambda: model(part.config, dtype=dtype, rngs=OneKey()))
+        return described(part.model, part.config, dtype)
     except (TypeError, ValueError, ZeroDivisionError) as error:
         raise not_a_network(part.origin, error) from error
+
+
+def described(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Any:
+    """Return a network of class `model` without memory for its parameters."""
+    from flax import nnx  # noqa: PLC0415 - see `blueprint`
+
+    network = getattr(import_module(f"sdjax_engine.models.{KINDS[model].home}"), model)
+    return nnx.eval_shape(lambda: network(config, dtype=dtype, rngs=OneKey()))
+
+
+def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:
+    """Return how the autoencoder of this configuration is put together in float32."""
+    return Blueprint(lambda: described("AutoencoderKL", config, "float32"))
 
 
 def check_tensors(origin: str, plans: Mapping[str, Plan]) -> None:

@@ -66,10 +66,10 @@ def test_devices_that_fail_at_the_start_are_said_in_a_sentence(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_arguments: object, **_options: object) -> NoReturn:
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory\nand a table of it")
+        raise jax.errors.JaxRuntimeError("INTERNAL: lost a device\nand a table of it")
 
     monkeypatch.setattr(DeviceLane, "reset", fail)
-    with pytest.raises(DevicesFailed, match=r"^The devices cannot hold what is offered: [^\n]+memory\.$"):
+    with pytest.raises(DevicesFailed, match=r"^The devices cannot hold what is offered: [^\n]+device\.$"):
         Engine.open(tiny_config(checkpoint, cache_dir=None), report=lambda _line: None)
 
 

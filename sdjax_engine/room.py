@@ -1,0 +1,113 @@
+"""How many seats a device has room for: found at the start, by compiling and asking the programs.
+
+A lane begins with as many seats as suit the devices, or as are configured. As long as its seats, its programs
+and the largest model do not fit beside what others have claimed, it has half as many. A number found in that
+way is remembered, so that the next start does not compile what does not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sdjax_engine import devices
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.ledger import Need
+from sdjax_engine.request import DevicesFailed, Lane
+from sdjax_engine.residency import Residency
+from sdjax_engine.wording import in_bytes
+
+FOLDER = "seats"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundSeats:
+    """The numbers of seats that earlier starts found, as files in `folder` (None: nothing is kept).
+
+    `facts`, plain data, are what a number depends on besides the lane and the number that was tried first.
+    """
+
+    folder: Path | None
+    facts: object
+
+    def recall(self, lane: Lane, first: int) -> int:
+        """Return what was found when `first` was tried, `first` itself where nothing was."""
+        try:
+            found = json.loads(self._place(lane, first).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return first
+        return found if isinstance(found, int) and 1 <= found <= first else first
+
+    def remember(self, lane: Lane, first: int, found: int) -> None:
+        """Keep what was found; a full disk only costs the next start its time."""
+        if self.folder is None or found == self.recall(lane, first):
+            return
+        place = self._place(lane, first)
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(json.dumps(found), encoding="utf-8")
+
+    def _place(self, lane: Lane, first: int) -> Path:
+        if self.folder is None:
+            raise FileNotFoundError
+        content = json.dumps([str(lane), first, self.facts], sort_keys=True)
+        return self.folder / FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
+
+
+def open_lane(
+    open_with: Callable[[int], DeviceLane], lane: Lane, residency: Residency, first: int, found: FoundSeats
+) -> DeviceLane:
+    """Open a lane with `first` seats on each device, or half as many as often as it takes to fit.
+
+    `open_with` compiles the lane for a number of seats. Raises DevicesFailed where one does not fit.
+    """
+    seats = found.recall(lane, first)
+    while True:
+        device = compiled(open_with, seats)
+        if device is not None and residency.claim(lane, device.need):
+            found.remember(lane, first, seats)
+            return device
+        if seats == 1:
+            raise DevicesFailed(no_room(lane, None if device is None else device.need, residency))
+        del device
+        seats //= 2
+
+
+def compiled(open_with: Callable[[int], DeviceLane], seats: int) -> DeviceLane | None:
+    """Return the lane, or None where the devices have not even the memory to try."""
+    try:
+        return open_with(seats)
+    except Exception as error:
+        if not devices.is_out_of_memory(error):
+            raise
+        return None
+
+
+def no_room(lane: Lane, need: Need | None, residency: Residency) -> str:
+    """The sentence about a lane that cannot have one seat."""
+    if need is None:
+        return f"The devices ran out of memory while {lane} was made ready for one seat on each: offer less."
+    there = "" if residency.budget is None else f", which has {in_bytes(residency.budget)} for everything"
+    return (
+        f"One seat of {lane} needs {in_bytes(need.held + need.working)} of each device's memory beside the "
+        f"models{there}: offer smaller sizes or fewer lanes, or raise device_memory."
+    )
+
+
+def lines(lanes: dict[Lane, DeviceLane], residency: Residency) -> list[str]:
+    """What is to be said of seats and memory once every lane is there: nothing where there is no limit."""
+    if residency.budget is None:
+        return []
+    numbers: dict[int, list[str]] = {}
+    for lane, device in lanes.items():
+        numbers.setdefault(device.seats_per_device, []).append(str(lane))
+    said = [
+        f"{'1 seat' if seats == 1 else f'{seats} seats'} on each device"
+        + (f" for {', '.join(of)}" if len(numbers) > 1 else "")
+        for seats, of in sorted(numbers.items())
+    ]
+    return [f"{'; '.join(said)}: {in_bytes(residency.taken)} of {in_bytes(residency.budget)}"]

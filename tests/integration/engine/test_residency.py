@@ -1,0 +1,166 @@
+"""Models beyond the devices' memory: moved out and in, and the pictures are the same to the bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.monitoring
+import numpy as np
+import pytest
+from checkpoints import make_tiny_checkpoint
+from engines import PLAIN, SMALLEST, TINY, fingerprint, like
+
+from sdjax_engine import devices, engine
+from sdjax_engine.engine import Engine
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.ledger import Need
+from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.request import DevicesFailed, Lane
+from sdjax_engine.residency import Residency
+from sdjax_engine.weights import load_checkpoint
+
+DEADLINE = 120.0
+SEATS_PER_DEVICE = 2
+MODELS = ("tiny", "other")
+REQUESTS = [like(model=model, num_inference_steps=3) for model in MODELS * 2]
+
+OpenBoth = Callable[[Residency], Engine]
+
+
+class SharedCompiler(Compiler):
+    """Gives both models the programs of one: they have the same shapes, and parameters are arguments."""
+
+    def compile(self, name: str, *arguments: Any, **options: Any) -> Program:
+        return super().compile(name.replace("other", "tiny"), *arguments, **options)
+
+
+@pytest.fixture(scope="module")
+def sources(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    other = make_tiny_checkpoint(tmp_path_factory.mktemp("other") / "tiny", seed=100, **SMALLEST)
+    return {"tiny": checkpoint, "other": other}
+
+
+@pytest.fixture
+def open_both(
+    sources: dict[str, Path], compiler: Compiler, device_lanes: dict[Lane, DeviceLane]
+) -> Iterator[OpenBoth]:
+    """Opens an engine of two models over a residency, with one guided lane each and compiled programs."""
+    shared = SharedCompiler(mesh=compiler.mesh, report=compiler.report)
+    shared._programs.update(compiler._programs)
+    opened: list[Engine] = []
+
+    def open_one(residency: Residency) -> Engine:
+        models, desks = {}, {}
+        for name, source in sources.items():
+            checkpoint = load_checkpoint(str(source), put=residency.arrivals().put)
+            offer = dataclasses.replace(TINY, model=name)
+            models[name] = LoadedModel(offer, checkpoint, shared, residency=residency)
+            lane = dataclasses.replace(PLAIN.lane, model=name)
+            device = DeviceLane(lane, models[name], seats_per_device=SEATS_PER_DEVICE, compiler=shared)
+            assert residency.claim(lane, device.need)
+            seats: engine.Seats[Any] = engine.Seats(
+                devices=device.seats // SEATS_PER_DEVICE,
+                seats_per_device=SEATS_PER_DEVICE,
+                pad_idle_devices=True,
+            )
+            desks[lane] = engine.Desk(device=device, seats=seats)
+        opened.append(Engine(models, desks, time.perf_counter))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close(drain=False)
+
+
+def paint_in_turn(both: Engine) -> list[str]:
+    return [fingerprint(both.submit(request).result(DEADLINE)) for request in REQUESTS]
+
+
+def test_an_engine_with_memory_for_one_of_two_models_paints_what_one_with_both_paints(
+    open_both: OpenBoth, compiler: Compiler
+) -> None:
+    roomy = Residency(compiler.mesh)
+    expected = paint_in_turn(open_both(roomy))
+    assert len(set(expected)) == 2, "the two models paint differently"
+    narrow = Residency(compiler.mesh, roomy.taken - 1)
+    both = open_both(narrow)
+    models = list(both._models.values())
+    compiled: list[str] = []
+
+    def listen(name: str, _seconds: float, **_details: object) -> None:
+        if "compile" in name:
+            compiled.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        for _ in range(2):
+            assert paint_in_turn(both) == expected
+            assert [model._held.there for model in models] == [False, True]
+            assert narrow.taken <= roomy.taken - 1
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
+    assert narrow.move_seconds("tiny") > 0 == narrow.move_seconds("other")
+
+
+def tree(mesh: jax.sharding.Mesh, residency: Residency, size: int) -> dict[str, Any]:
+    put = residency.arrivals().put
+    return {str(index): put(np.full((size,), index, np.uint8)) for index in range(4)}
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_what_is_moved_out_is_freed_on_the_devices_and_comes_back_as_it_was(
+    pinned: bool, compiler: Compiler
+) -> None:
+    residency = Residency(compiler.mesh, 100, pinned=pinned)
+    first = residency.adopt("first", tree(compiler.mesh, residency, 15))
+    second = residency.adopt("second", tree(compiler.mesh, residency, 20))
+    assert (first.there, second.there) == (True, False)
+    assert residency.lines() == [
+        "1 model of 2 is on the devices: first; in the host's memory until used: second"
+    ]
+    for away, there in ((first, second), (second, first), (first, second)):
+        old = jax.tree.leaves(away.arrays)
+        residency.bring(there.name)
+        assert all(leaf.is_deleted() for leaf in old)
+        assert (away.there, there.there) == (False, True)
+        with pytest.raises(RuntimeError, match=f"the parameters of {away.name} are not on the devices"):
+            _ = away.arrays
+        for index, leaf in enumerate(there.arrays.values()):
+            assert leaf.sharding == devices.replicate(np.zeros(1), compiler.mesh).sharding
+            assert np.asarray(leaf).tolist() == [index] * (there.size // 4)
+
+
+def test_work_that_is_queued_is_done_though_its_parameters_are_moved_out(compiler: Compiler) -> None:
+    residency = Residency(compiler.mesh, 5 * 2**20)
+    held = residency.adopt("first", {"a": residency.arrivals().put(np.ones((1024, 1024), np.float32))})
+    residency.adopt("second", tree(compiler.mesh, residency, 2**19))
+    power = jax.jit(lambda a: jax.lax.fori_loop(0, 20, lambda _, b: b @ a / 1024, a))
+    result = power(held.arrays["a"])
+    residency.bring("second")
+    assert not held.there
+    assert (np.asarray(result) == 1).all()
+
+
+def test_a_model_that_never_fits_is_said_in_a_sentence(compiler: Compiler) -> None:
+    residency = Residency(compiler.mesh, 2**20)
+    assert residency.claim("a lane", Need(held=2**18))
+    arrays = tree(compiler.mesh, residency, 2**18)
+    with pytest.raises(DevicesFailed, match=r"^The parameters of large take 1\.0 MiB beside 0\.2 MiB for"):
+        residency.adopt("large", arrays)
+
+
+def test_a_model_left_alone_shares_the_devices_with_no_other_again(compiler: Compiler) -> None:
+    residency = Residency(compiler.mesh)
+    first = residency.adopt("first", tree(compiler.mesh, residency, 10))
+    second = residency.adopt("second", tree(compiler.mesh, residency, 10))
+    assert residency.leave_alone("second")
+    assert not residency.leave_alone("second")
+    residency.bring("first")
+    assert (first.there, second.there) == (True, False)

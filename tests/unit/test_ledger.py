@@ -1,0 +1,88 @@
+"""The accounting of the devices' memory: never over the budget, the least recently used go first."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdjax_engine.ledger import Ledger, Need
+
+NAMES = ("a", "b", "c", "d")
+NEEDS = st.builds(Need, held=st.integers(0, 30), working=st.integers(0, 30))
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("enter"), st.sampled_from(NAMES), st.integers(1, 80)),
+        st.tuples(st.just("bring"), st.sampled_from(NAMES), st.none()),
+        st.tuples(st.just("claim"), st.integers(0, 2), NEEDS),
+        st.tuples(st.just("lose"), st.sampled_from(NAMES), st.none()),
+        st.tuples(st.just("tighten"), st.sampled_from(NAMES), st.none()),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS, budget=st.integers(1, 200))
+def test_bringing_never_leaves_more_than_the_budget_and_moves_out_the_least_recently_used(
+    steps: list[tuple[str, object, object]], budget: int
+) -> None:
+    ledger, used, entered = Ledger(budget), list[str](), set[str]()
+    for what, who, how in steps:
+        assert ledger.there == tuple(used)
+        match what, who, how:
+            case "enter", str(name), int(size):
+                if name not in entered and ledger.enter(name, size):
+                    entered.add(name)
+            case "claim", _, Need() as need:
+                ledger.claim(who, need)
+            case ("bring", str(name), _) if name in entered:
+                gone = ledger.bring(name)
+                assert name not in gone
+                others = [each for each in used if each != name]
+                assert gone == others[: len(gone)]
+                used = [*others[len(gone) :], name]
+                assert ledger.budget is not None
+                assert ledger.taken <= ledger.budget <= budget
+            case ("lose", str(name), _):
+                ledger.lose(name)
+                used = [each for each in used if each != name]
+            case ("tighten", str(name), _) if name in used:
+                before = ledger.taken
+                gone = ledger.tighten(name)
+                assert gone == [each for each in used if each != name]
+                assert not gone or (ledger.budget or 0) < before or before > budget
+                used = [name]
+            case _:
+                continue
+
+
+@given(steps=STEPS)
+def test_without_a_limit_everybody_enters_and_nobody_goes(steps: list[tuple[str, object, object]]) -> None:
+    ledger = Ledger(None)
+    for what, who, how in steps:
+        match what, who, how:
+            case "enter", str(name), int(size):
+                assert ledger.enter(name, size)
+            case "claim", _, Need() as need:
+                assert ledger.claim(who, need)
+            case ("bring", str(name), _) if name in ledger.models:
+                assert ledger.bring(name) == []
+    assert ledger.room is None
+
+
+def test_what_could_never_be_there_is_refused_and_changes_nothing() -> None:
+    ledger = Ledger(100)
+    assert ledger.claim("a lane", Need(held=10, working=20))
+    assert not ledger.enter("large", 71)
+    assert ledger.enter("small", 70)
+    assert not ledger.claim("another lane", Need(held=1))
+    assert ledger.claim("another lane", Need(working=20)), "they do not work at the same moment"
+    assert (ledger.models, ledger.beside, ledger.room) == (("small",), 30, 70)
+
+
+@pytest.mark.parametrize("smaller", [Need(held=5, working=10), Need()])
+def test_a_later_claim_takes_the_place_of_an_earlier_one(smaller: Need) -> None:
+    ledger = Ledger(100)
+    ledger.claim("a lane", Need(held=10, working=20))
+    ledger.claim("a lane", smaller)
+    assert ledger.beside == smaller.held + smaller.working
