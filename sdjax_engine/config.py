@@ -69,8 +69,8 @@ class EngineConfig:
 
     `seating` says when images sit down, `batch_wait` in seconds belongs to whole batches. As many finished
     `spares` are kept (0: none are painted). Of each device's memory `device_memory` bytes are used (0: what
-    the device says). Devices that take longer than `stuck_after` seconds for one evaluation of a network are
-    taken for stuck (0: never).
+    the device says). Devices that answer nothing for `stuck_after` seconds, beyond twenty times what their
+    work usually takes, are taken for stuck (0: never).
     """
 
     models: tuple[ModelSpec, ...]

@@ -17,18 +17,21 @@ from typing import Self
 import jax
 
 from sdjax_engine import devices, programs, room
-from sdjax_engine.config import EngineConfig
+from sdjax_engine.config import EngineConfig, Seating
+from sdjax_engine.desks import Desk
 from sdjax_engine.executables import Executables
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.loop import Desk, PaintingThread
 from sdjax_engine.loras import LoraBank
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import DevicesFailed, Image, InvalidRequest, Lane, Offer, OnProgress, Request
 from sdjax_engine.residency import Residency, usable_memory
 from sdjax_engine.room import FoundSeats, open_lane
 from sdjax_engine.seats import Seats, suitable_seats
+from sdjax_engine.thread import PaintingThread
+from sdjax_engine.tickets import Ticket
 from sdjax_engine.weights import load_checkpoint
+from sdjax_engine.whole_batch import WholeBatchSeats
 from sdjax_engine.wording import first_line
 
 Report = Callable[[str], None]
@@ -38,10 +41,17 @@ Clock = Callable[[], float]
 class Engine:
     """Paints requests on all devices at once; every method may be called from any thread."""
 
-    def __init__(self, models: Mapping[str, LoadedModel], desks: Mapping[Lane, Desk], clock: Clock) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, LoadedModel],
+        desks: Mapping[Lane, Desk],
+        clock: Clock,
+        *,
+        spares: int = 0,
+        stuck_after: float = 0.0,
+    ) -> None:
         self._models = models
-        self._desks = desks
-        self._thread = PaintingThread(desks, clock=clock)
+        self._thread = PaintingThread(desks, clock=clock, spares=spares, stuck_after=stuck_after)
         self._thread.start()
 
     @classmethod
@@ -65,7 +75,7 @@ class Engine:
         except jax.errors.JaxRuntimeError as error:  # their memory is too small, say
             raise DevicesFailed(f"The devices cannot hold what is offered: {first_line(error)}") from error
         report(f"ready after {clock() - started:.1f} s")
-        return cls(models, desks, clock)
+        return cls(models, desks, clock, spares=config.spares, stuck_after=config.stuck_after)
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -75,15 +85,15 @@ class Engine:
     @property
     def lanes(self) -> tuple[Lane, ...]:
         """The lanes that are served."""
-        return tuple(self._desks)
+        return tuple(self._thread.desks)
 
     def capacity(self, lane: Lane) -> int:
         """How many images of this lane are painted at once; KeyError for a lane that is not served."""
-        return self._desks[lane].device.seats
+        return self._thread.desks[lane].device.seats
 
     def seconds_per_image(self, lane: Lane) -> float | None:
         """How long images of this lane took lately from their seat to their pixels; None before the first."""
-        return self._desks[lane].seconds_per_image
+        return self._thread.desks[lane].seconds_per_image
 
     def submit(self, request: Request, *, on_progress: OnProgress | None = None) -> Future[Image]:
         """Put the request in line.
@@ -96,10 +106,10 @@ class Engine:
         if model is None:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
         prepared = model.prepare(request)
-        if request.lane not in self._desks:
-            raise InvalidRequest("lane", value=request.lane, choices=", ".join(map(str, self._desks)))
-        if prepared.picture is not None and not self._desks[request.lane].device.starts_from_pictures:
-            choices = ", ".join(map(str, self._desks))
+        if request.lane not in self._thread.desks:
+            raise InvalidRequest("lane", value=request.lane, choices=", ".join(map(str, self._thread.desks)))
+        if prepared.picture is not None and not self._thread.desks[request.lane].device.starts_from_pictures:
+            choices = ", ".join(map(str, self._thread.desks))
             raise InvalidRequest("lane", value=f"{request.lane} from a picture", choices=choices)
         return self._thread.submit(prepared, on_progress)
 
@@ -132,6 +142,20 @@ def lanes(offer: Offer) -> tuple[Lane, ...]:
         for guided in (usual, not usual)
         for width, height in offer.sizes
     )
+
+
+def make_seats(
+    config: EngineConfig, *, devices: int, seats_per_device: int, pad_idle_devices: bool
+) -> Seats[Ticket]:
+    """Return empty seats, as the configuration wants them taken."""
+    if config.seating is Seating.WHOLE_BATCH:
+        return WholeBatchSeats(
+            devices=devices,
+            seats_per_device=seats_per_device,
+            pad_idle_devices=pad_idle_devices,
+            batch_wait=config.batch_wait,
+        )
+    return Seats(devices=devices, seats_per_device=seats_per_device, pad_idle_devices=pad_idle_devices)
 
 
 def _load(config: EngineConfig, compiler: Compiler, residency: Residency) -> dict[str, LoadedModel]:
@@ -192,7 +216,8 @@ def _compile(
     return {
         lane: Desk(
             device=each,
-            seats=Seats(
+            seats=make_seats(
+                config,
                 devices=devices.device_count(compiler.mesh),
                 seats_per_device=each.seats_per_device,
                 pad_idle_devices=not on_cpu,

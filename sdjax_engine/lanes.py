@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -169,6 +170,10 @@ class DeviceLane:
     def reset(self) -> None:
         """Empty every seat."""
         self._state = self._shapes.empty_seats()
+
+    def anew(self) -> DeviceLane:
+        """Return another with the same programs, which needs a reset and shares no seats."""
+        return copy.copy(self)
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
         """Let newcomers into their seats: encode the texts, draw the noise, write the tables."""

@@ -1,250 +1,277 @@
-"""The engine's thread: seats people, keeps the devices busy, and answers everybody.
+"""The engine's loop: seats people, keeps the devices busy, and answers everybody; it has no thread itself.
 
-One turn of the loop serves one lane, that of the image which has waited longest since it was
-submitted, so that no lane starves:
+One turn serves one lane:
 
-    send away who has cancelled ─► seat newcomers ─► queue a run ─► queue the decoding of the finished
+    send away who has cancelled ─► seat newcomers, pad ─► queue a run ─► queue the decoding of the finished
     ─► only then wait for the run before this one, tell its progress, answer for its pictures
 
 The devices thus always have the next run before them while the host waits.
 
 An error of the devices may show when a run is queued, when it has been waited for, or when a picture is
-read. Whoever the error can have touched is answered with it, and nobody else: a picture that cannot be
-read is one person's; a run that fails takes with it everybody in the lane's seats, and the lane starts
-again with empty ones.
+read. Whoever the error can have touched begins anew, once and alone, so that an image that breaks the
+devices breaks no other; whoever it touches again is answered with it. Nobody else notices.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from sdjax_engine.lanes import DeviceLane, Picture, Run
-from sdjax_engine.loaded import Prepared
-from sdjax_engine.request import MAX_SEED, EngineClosed, Image, Lane, OnProgress, PaintingFailed
-from sdjax_engine.seats import Placement, Seats, Span
+from sdjax_engine.desks import Desk, Picture
+from sdjax_engine.devices import is_out_of_memory
+from sdjax_engine.flights import Flight
+from sdjax_engine.lanes import why_no_picture
+from sdjax_engine.request import Image, Lane, PaintingFailed, Trouble
+from sdjax_engine.spares import Latents, Spares, followers
 from sdjax_engine.tickets import Ticket
+from sdjax_engine.turns import Turns
+from sdjax_engine.watch import Watch
 from sdjax_engine.wording import first_line
 
 logger = logging.getLogger(__name__)
 
 RUNS_AHEAD = 1  # runs that the devices have before them while the host waits for an earlier one
-MEMORY_OF_MEAN = 0.8  # how much of the moving mean of seconds an image leaves as it was
-NOT_A_NUMBER = "The picture came out as no picture at all (not a number): another seed may work."
+MOST_ATTEMPTS = 2
+STUCK = "The devices hung twice while this picture was painted."
+COMPILING = 60.0  # seconds that the programs of a lane take to compile, or so
 
 
-@dataclass(kw_only=True, eq=False)
-class Desk:
-    """What serves one lane: its line and seats, and what the devices hold of them."""
+class Painting:
+    """The people in the engine and what is done with them; used by one thread at a time."""
 
-    device: DeviceLane
-    seats: Seats[Ticket]
-    seconds_per_image: float | None = None
-    broken: bool = False
-
-    def learn(self, seconds: float) -> None:
-        """Let the time of one more image into the moving mean."""
-        mean = seconds if self.seconds_per_image is None else self.seconds_per_image
-        self.seconds_per_image = MEMORY_OF_MEAN * mean + (1 - MEMORY_OF_MEAN) * seconds
-
-
-@dataclass(kw_only=True, eq=False)
-class Flight:
-    """A run that the devices have been given and the host has not yet waited for."""
-
-    desk: Desk
-    spans: list[Span[Ticket]] = field(default_factory=list)
-    run: Run | None = None
-    pictures: dict[int, Picture] = field(default_factory=dict)
-
-    def wait(self) -> None:
-        """Return when the devices have made the run; raises what broke it."""
-        if self.run is not None:
-            self.run.wait()
+    def __init__(
+        self, desks: Mapping[Lane, Desk], *, clock: Callable[[], float], spares: int = 0, watch: Watch
+    ) -> None:
+        self.desks = dict(desks)
+        self._clock = clock
+        self._spares = Spares(spares)
+        self._watch = watch
+        self._turns: Turns[Lane] = Turns()
+        self._newcomers: list[Ticket] = []
+        self._flights: deque[Flight] = deque()
+        self._preparing: Flight | None = None
+        self._landed_at = clock()
+        self.landed = 0
 
     @property
-    def finished(self) -> list[Ticket]:
-        """Whose pictures this run finishes: their seats are free already."""
-        return [span.ticket for span in self.spans if span.ticket and span.last]
-
-
-class PaintingThread:
-    """The thread and the door to it; `submit` and `close` may be called from any thread."""
-
-    def __init__(self, desks: Mapping[Lane, Desk], *, clock: Callable[[], float]) -> None:
-        self._desks = desks
-        self._clock = clock
-        self._door = threading.Condition()
-        self._arrivals: list[Ticket] = []
-        self._count = 0
-        self._closing = False
-        self._abandoned = False
-        self._flights: deque[Flight] = deque()
-        self._thread = threading.Thread(target=self._work, name="sdjax-engine", daemon=True)
-
-    def start(self) -> None:
-        """Begin to work."""
-        self._thread.start()
-
-    def submit(self, prepared: Prepared, on_progress: OnProgress | None) -> Future[Image]:
-        """Put a request in its lane's line; raises EngineClosed."""
-        with self._door:
-            if self._closing:
-                raise EngineClosed("The engine is closing and takes no more requests.")
-            self._count += 1
-            ticket = Ticket(prepared=prepared, future=Future(), on_progress=on_progress, number=self._count)
-            self._arrivals.append(ticket)
-            self._door.notify()
-        return ticket.future
-
-    def close(self, *, drain: bool) -> None:
-        """Let nobody in any more, and return when everybody has been answered."""
-        with self._door:
-            self._closing = True
-            self._abandoned = self._abandoned or not drain
-            self._door.notify()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    def _work(self) -> None:
-        try:
-            while self._let_in():
-                self._turn()
-        finally:
-            self._lock_up()
-
-    def _let_in(self) -> bool:
-        """Wait until there is something to do, and let arrivals join their lines; False: time to go home."""
-        with self._door:
-            while not (self._arrivals or self._busy() or self._closing):
-                self._door.wait()
-            arrivals, self._arrivals = self._arrivals, []
-            abandoned = self._abandoned
-        for ticket in arrivals:
-            request = ticket.prepared.request
-            self._desks[request.lane].seats.join(ticket, ticket.prepared.evaluations)
-        if abandoned:
-            for ticket in self._present():
-                ticket.future.cancel()
-        return self._busy()
-
-    def _lock_up(self) -> None:
-        """Let nobody in, and answer whoever is still here: nobody, unless the loop itself has broken."""
-        with self._door:
-            self._closing = True
-            left = [*self._present(), *self._arrivals]
-        for ticket in left:
-            ticket.fail(EngineClosed("The engine has stopped."))
-
-    def _present(self) -> Iterator[Ticket]:
-        for desk in self._desks.values():
+    def tickets(self) -> Iterator[Ticket]:
+        """Everybody who waits for an answer."""
+        for desk in self.desks.values():
             yield from desk.seats.tickets
-        for flight in self._flights:
+        for flight in self._every_flight():
             yield from flight.finished
 
-    def _busy(self) -> bool:
-        return bool(self._flights) or any(desk.seats.tickets for desk in self._desks.values())
+    @property
+    def busy(self) -> bool:
+        """Whether a turn would do anything now."""
+        return bool(self._flights) or any(True for _ in self._ready_desks())
 
-    def _turn(self) -> None:
+    @property
+    def occupied(self) -> bool:
+        """Whether anybody waits for an answer, though there may be nothing to do for them yet."""
+        return any(True for _ in self.tickets)
+
+    @property
+    def wake_at(self) -> float | None:
+        """When there will be something to do without anybody coming; None: no such time."""
+        times = (desk.seats.wake_at() for desk in self.desks.values())
+        return min((time for time in times if time is not None), default=None)
+
+    def join(self, ticket: Ticket) -> None:
+        """Put somebody in their lane's line."""
+        desk = self.desks[ticket.prepared.request.lane]
+        desk.seats.join(ticket, ticket.prepared.evaluations, now=self._clock())
+        self._newcomers.append(ticket)
+
+    def turn(self) -> None:
+        """Do the next thing for everybody."""
         self._send_away_cancelled()
+        newcomers, self._newcomers = self._newcomers, []
+        self._serve_spares(newcomers)
         desk = self._next_desk()
         if desk is not None:
             self._launch(desk)
         while len(self._flights) > (RUNS_AHEAD if desk else 0):
             self._land(self._flights[0])
 
+    def anew(self, watch: Watch) -> Painting:
+        """Return another of the same people and desks, whose seats are empty: this one is stuck.
+
+        Nothing of this one is changed, and whatever it still does changes nothing of the other. Whom the
+        devices were at work for begin anew, together; those for whom it is the second time are told.
+        """
+        other = Painting(
+            {lane: desk.anew() for lane, desk in self.desks.items()}, clock=self._clock, watch=watch
+        )
+        other._spares = self._spares
+        for lane, desk in self.desks.items():
+            flights = [flight for flight in self._every_flight() if flight.desk is desk]
+            finished = [ticket for flight in flights for ticket in flight.finished]
+            again = []
+            for ticket in (*finished, *desk.seats.seated):
+                if ticket.attempts + 1 >= MOST_ATTEMPTS:
+                    ticket.fail(PaintingFailed(STUCK))
+                elif not ticket.answered:
+                    ticket.attempts += 1
+                    again.append(ticket)
+            other._stand_in_front(other.desks[lane], again, Trouble.STUCK)
+        return other
+
     def _send_away_cancelled(self) -> None:
-        for desk in self._desks.values():
+        for desk in self.desks.values():
             for ticket in desk.seats.drop(lambda ticket: ticket.given_up):
                 ticket.dismiss()
 
+    def _ready_desks(self) -> Iterator[Desk]:
+        now = self._clock()
+        return (desk for desk in self.desks.values() if desk.seats.ready(now))
+
     def _next_desk(self) -> Desk | None:
-        """The desk with the image that has been in the engine longest."""
-        oldest = {
-            desk: min(ticket.number for ticket in desk.seats.tickets)
-            for desk in self._desks.values()
-            if desk.seats.tickets
-        }
-        return min(oldest, key=oldest.__getitem__, default=None)
+        lane = self._turns.choose({desk.lane: desk.demand for desk in self._ready_desks()})
+        return None if lane is None else self.desks[lane]
 
     def _launch(self, desk: Desk) -> None:
         """Give the devices a desk's next run; if that fails, what they have been given before may not."""
-        flight = Flight(desk=desk)
+        flight = Flight(desk=desk, queued_at=self._clock(), wanted=desk.demand.seats)
+        self._preparing = flight
         try:
-            self._prepare_run(flight)
+            with self._watch.blocked(desk.estimate(desk.limits.long)):
+                self._prepare_run(flight)
         except Exception as error:
-            logger.exception("a run of %s could not be started", desk.device.lane)
-            self._clear(desk, [flight], error)
-            for earlier in self._flights_of(desk):
-                self._land(earlier)
+            logger.exception("a run of %s could not be started", desk.lane)
+            earlier = self._flights_of(desk)
+            self._preparing = None
+            self._begin_anew(desk, [flight], error)
+            for each in earlier:
+                self._land(each)
         else:
+            flight.charged = desk.estimate(flight.evaluations)
+            self._turns.charge(desk.lane, flight.charged, flight.wanted)
+            self._preparing = None
             self._flights.append(flight)
 
     def _prepare_run(self, flight: Flight) -> None:
         """Seat newcomers, and queue the run and the decoding of the pictures that it finishes."""
         desk = flight.desk
-        placements = desk.seats.take_seats()
-        now = self._clock()
-        for placement in placements:
-            if not placement.padding:
-                placement.ticket.seated_at = now
+        newcomers = desk.seats.take_seats(self._clock())
+        for placement in newcomers:
+            placement.ticket.seated_at = self._clock()
         desk.device.bring()
         if desk.broken:
             desk.device.reset()
             desk.broken = False
-        if placements:
-            desk.device.admit({placement.seat: _prepared(placement) for placement in placements})
-        flight.spans = desk.seats.plan_run()
+        if self._spares.wanted:
+            newcomers += desk.seats.pad(self._wishes(desk))
+        if newcomers:
+            desk.device.admit({placement.seat: placement.ticket.prepared for placement in newcomers})
+        flight.spans = desk.seats.plan_run(desk.limits)
         flight.run = desk.device.denoise({span.seat: (span.start, span.stop) for span in flight.spans})
-        last = [span.seat for span in flight.spans if span.ticket and span.last]
-        flight.pictures = desk.device.decode(last)
+        last = {span.seat: span.ticket for span in flight.people if span.last}
+        decoded = desk.device.decode(list(last)) if last else {}
+        flight.pictures = {last[seat]: picture for seat, picture in decoded.items()}
+        ahead = {span.seat: span.ticket for span in flight.spans if span.last and span.padding}
+        taken = desk.device.take(list(ahead)) if ahead else {}
+        flight.spares = {ahead[seat]: latents for seat, latents in taken.items()}
+
+    def _wishes(self, desk: Desk) -> Iterator[tuple[Ticket, int]]:
+        """What empty seats may paint ahead of anybody's asking."""
+        people = [ticket.prepared for ticket in desk.seats.seated]
+        present = (*self.tickets, *desk.seats.padding)
+        taken = {ticket.prepared.request for ticket in present}
+        taken |= {ticket.prepared.request for flight in self._flights for ticket in flight.spares}
+        for prepared in followers(people, taken):
+            if prepared.request not in self._spares:
+                yield Ticket(prepared=prepared), prepared.evaluations
+
+    def _serve_spares(self, waiting: Iterable[Ticket]) -> None:
+        """Let those in a line have what has been painted ahead, or the seat where it is being painted."""
+        ready: dict[Desk, list[tuple[Ticket, Latents]]] = {}
+        for ticket in waiting:
+            request = ticket.prepared.request
+            desk = self.desks[request.lane]
+            same = (spare for spare in desk.seats.padding if spare.prepared.request == request)
+            if (latents := self._spares.find(request)) is not None:
+                ready.setdefault(desk, []).append((ticket, latents))
+            elif (spare := next(same, None)) is not None:
+                ticket.seated_at = self._clock()
+                desk.seats.adopt(spare, ticket)
+        for desk, served in ready.items():
+            self._decode_spares(desk, served)
+
+    def _decode_spares(self, desk: Desk, ready: Sequence[tuple[Ticket, Latents]]) -> None:
+        """Queue the decoding of spares; where that fails, those who want them stay in the line."""
+        tickets = [ticket for ticket, _ in ready]
+        try:
+            with self._watch.blocked(desk.estimate(len(ready))):
+                desk.device.bring()
+                pictures = desk.device.decode_latents([latents for _, latents in ready])
+        except Exception:
+            logger.exception("spares of %s could not be decoded", desk.lane)
+            return
+        now = self._clock()
+        for ticket in tickets:
+            desk.seats.leave(ticket)
+            ticket.seated_at = now
+        answers = dict(zip(tickets, pictures, strict=True))
+        self._flights.append(Flight(desk=desk, queued_at=now, pictures=answers))
 
     def _land(self, flight: Flight) -> None:
         """Wait for a run, tell its progress and answer for its pictures.
 
         Until then it stays among the flights, so that nobody in it can be forgotten.
         """
+        desk = flight.desk
         try:
-            flight.wait()
+            with self._watch.blocked(desk.estimate(flight.evaluations)):
+                flight.wait()
         except Exception as error:
-            logger.exception("a run of %s broke", flight.desk.device.lane)
-            self._clear(flight.desk, self._flights_of(flight.desk), error)
-        else:
-            for span in flight.spans:
-                if span.ticket is not None:
-                    span.ticket.tell(span.stop)
-                    if span.last:
-                        self._deliver(flight.desk, span.ticket, flight.pictures[span.seat])
-            self._flights.remove(flight)
+            logger.exception("a run of %s broke", desk.lane)
+            self._begin_anew(desk, self._flights_of(desk), error)
+            return
+        self._measure(flight)
+        for span in flight.people:
+            span.ticket.tell(span.stop)
+        for ticket, picture in flight.pictures.items():
+            self._deliver(flight, ticket, picture)
+        self._flights.remove(flight)
+        self._keep_spares(flight)
 
-    def _flights_of(self, desk: Desk) -> list[Flight]:
-        return [flight for flight in self._flights if flight.desk is desk]
+    def _measure(self, flight: Flight) -> None:
+        """Learn how long the devices took, and correct what the lane has been charged."""
+        self.landed += 1
+        landed = self._clock()
+        seconds, self._landed_at = landed - max(flight.queued_at, self._landed_at), landed
+        if flight.evaluations:
+            flight.desk.learn_run(seconds, flight.evaluations)
+            self._turns.charge(flight.desk.lane, seconds - flight.charged, flight.wanted)
 
-    def _clear(self, desk: Desk, lost: list[Flight], error: Exception) -> None:
-        """Answer everybody in a desk's seats and in its `lost` flights with the error of the devices."""
-        self._flights = deque(flight for flight in self._flights if flight not in lost)
-        desk.broken = True
-        finished = [ticket for flight in lost for ticket in flight.finished]
-        for ticket in (*finished, *desk.seats.clear_seats()):
-            ticket.fail(_failed(error))
-
-    def _deliver(self, desk: Desk, ticket: Ticket, picture: Picture) -> None:
+    def _keep_spares(self, flight: Flight) -> None:
+        desk = flight.desk
         try:
-            pixels, safety = picture.fetch(), picture.fetch_safety()
+            for spare, latents in flight.spares.items():
+                with self._watch.blocked(desk.estimate(1)):
+                    self._spares.keep(spare.prepared.request, latents.fetch())
+        except Exception:
+            logger.exception("spares of %s could not be read", desk.lane)
+        if flight.spares:
+            self._serve_spares(desk.seats.waiting)
+
+    def _deliver(self, flight: Flight, ticket: Ticket, picture: Picture) -> None:
+        desk = flight.desk
+        try:
+            with self._watch.blocked(desk.estimate(1)):
+                pixels, safety = picture.fetch(), picture.fetch_safety()
         except Exception as error:
-            logger.exception("a picture of %s could not be read", desk.device.lane)
-            ticket.fail(_failed(error))
+            logger.exception("a picture of %s could not be read", desk.lane)
+            self._try_again(desk, [ticket], error)
             return
         if pixels is None:
-            ticket.fail(PaintingFailed(NOT_A_NUMBER))
+            self._decode_again(flight, ticket, picture)
             return
         seconds = self._clock() - ticket.seated_at
-        desk.learn(seconds)
+        if flight.run is not None:
+            desk.learn_image(seconds)
         negative, prompt = ticket.prepared.facts
         image = Image(
             request=ticket.prepared.request,
@@ -256,13 +283,68 @@ class PaintingThread:
         )
         ticket.give(image)
 
+    def _decode_again(self, flight: Flight, ticket: Ticket, picture: Picture) -> None:
+        """Try once more for a picture that is no number, with more precision where there is more."""
+        desk = flight.desk
+        try:
+            with self._watch.blocked(desk.estimate(1)):
+                latents = picture.fetch_latents()
+                desk.device.bring()
+                again = None if ticket.decoded_again else desk.device.decode_again(latents)
+        except Exception as error:
+            logger.exception("a picture of %s could not be decoded again", desk.lane)
+            self._try_again(desk, [ticket], error)
+            return
+        if again is None:
+            ticket.fail(PaintingFailed(why_no_picture(latents)))
+            return
+        ticket.decoded_again = True
+        self._flights.append(Flight(desk=desk, queued_at=self._clock(), pictures={ticket: again}))
 
-def _failed(error: Exception) -> PaintingFailed:
-    return PaintingFailed(f"The devices failed: {first_line(error)}")
+    def _every_flight(self) -> Iterator[Flight]:
+        yield from self._flights
+        if self._preparing is not None:
+            yield self._preparing
 
+    def _flights_of(self, desk: Desk) -> list[Flight]:
+        return [flight for flight in self._flights if flight.desk is desk]
 
-def _prepared(placement: Placement[Ticket]) -> Prepared:
-    """What the devices are told of a placement: padding paints the same with a later seed."""
-    prepared = placement.ticket.prepared
-    seed = (prepared.request.seed + placement.padding) % (MAX_SEED + 1)
-    return dataclasses.replace(prepared, request=dataclasses.replace(prepared.request, seed=seed))
+    def _begin_anew(self, desk: Desk, lost: Sequence[Flight], error: Exception) -> None:
+        """Empty a desk's seats; who sat there, or waits for a `lost` flight, begins anew."""
+        self._flights = deque(flight for flight in self._flights if flight not in lost)
+        desk.broken = True
+        finished = [ticket for flight in lost for ticket in flight.finished]
+        touched = [*finished, *desk.seats.clear_seats()]
+        if is_out_of_memory(error) and self._halve(desk):
+            self._stand_in_front(desk, touched, Trouble.OUT_OF_MEMORY)
+        else:
+            self._try_again(desk, touched, error)
+
+    def _halve(self, desk: Desk) -> bool:
+        """Let a desk make do with less memory; its other runs can only have failed as well."""
+        try:
+            with self._watch.blocked(COMPILING):
+                halved = desk.halve()
+        except Exception:
+            logger.exception("%s cannot make do with fewer seats", desk.lane)
+            return False
+        if halved:
+            logger.warning("out of memory: %s goes on with %d seats", desk.lane, len(desk.seats))
+        return halved
+
+    def _try_again(self, desk: Desk, touched: Iterable[Ticket], error: Exception) -> None:
+        """Let whom an error has touched be painted alone, before others; whom it touches again is told."""
+        again = []
+        for ticket in touched:
+            if ticket.attempts + 1 >= MOST_ATTEMPTS:
+                ticket.fail(PaintingFailed(f"The devices failed: {first_line(error)}"))
+            else:
+                ticket.attempts += 1
+                again.append(ticket)
+        self._stand_in_front(desk, again, Trouble.FAILED)
+
+    def _stand_in_front(self, desk: Desk, tickets: Sequence[Ticket], trouble: Trouble) -> None:
+        for ticket in tickets:
+            ticket.tell_trouble(trouble)
+        people = [(ticket, ticket.prepared.evaluations) for ticket in tickets]
+        desk.seats.rejoin(people, alone=trouble is Trouble.FAILED, now=self._clock())

@@ -4,23 +4,19 @@
       └───────────────── drop ─────────────────┘
 
 People wait in line in the order they came. A seat counts its own evaluations, so a newcomer takes a
-free seat at any run's end while the others go on. Nothing here knows of devices, pictures or threads:
-what sits is any object of the caller's.
+free seat at any run's end while the others go on. Seats that nobody takes are padded. Nothing here knows
+of devices, pictures or threads: what sits is any object of the caller's.
 """
 
 from __future__ import annotations
 
+import copy
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 Ticket = TypeVar("Ticket")
-
-# A run's length, in evaluations: short while a newcomer could join at its end; otherwise until the next
-# seat finishes, but not so long that progress is silent or a cancelled seat is held for ever.
-SHORT_RUN = 4
-LONG_RUN = 16
 
 # Seats of a device where nobody says how many. On a slice of the CPU one picture fills the core: a second
 # seat saves nothing and doubles the time of a picture alone. An accelerator is idle with less than a few.
@@ -34,49 +30,76 @@ def suitable_seats(*, on_cpu: bool) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunLimits:
+    """How many evaluations a run has at most: `short` while a newcomer could join at its end, else `long`.
+
+    A full batch runs until its next seat finishes, but not for so long that progress is silent or a seat
+    that somebody has given up is held.
+    """
+
+    short: int = 4
+    long: int = 16
+
+
+@dataclass(frozen=True, kw_only=True)
 class Placement(Generic[Ticket]):
-    """A ticket that has just taken `seat`; `padding` is how many seeds after its own this seat paints."""
+    """A ticket that has just taken `seat`."""
 
     seat: int
     ticket: Ticket
-    padding: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span(Generic[Ticket]):
-    """What one seat does in a run: the evaluations from `start` up to, not including, `stop`.
-
-    `ticket` is None where the seat is mere padding.
-    """
+    """What one seat does in a run: the evaluations from `start` up to, not including, `stop`."""
 
     seat: int
-    ticket: Ticket | None
+    ticket: Ticket
     start: int
     stop: int
     last: bool
+    padding: bool
 
 
 @dataclass(kw_only=True)
-class _Seated(Generic[Ticket]):
+class Waiting(Generic[Ticket]):
+    """Somebody in the line, who came at the time `since`; who is to sit `alone` shares no run with others."""
+
+    ticket: Ticket
+    evaluations: int
+    since: float
+    alone: bool = False
+
+
+@dataclass(kw_only=True)
+class Seated(Generic[Ticket]):
+    """Somebody in a seat, or `padding`."""
+
     ticket: Ticket
     evaluations: int
     done: int = 0
-    padding: int = 0
+    alone: bool = False
+    padding: bool = False
+
+    @property
+    def left(self) -> int:
+        """How many evaluations are still to be made."""
+        return self.evaluations - self.done
 
 
 class Seats(Generic[Ticket]):
     """The line and the seats of one lane.
 
-    Seat `i` is on device `i // seats_per_device`. With `pad_idle_devices` every free seat is padded;
+    Seat `i` is on device `i // seats_per_device`. With `pad_idle_devices` every free seat may be padded;
     without, only those of devices that have work anyway (slices of one CPU: an idle one lends its
     cores to the others, so padding it would cost the seated people time).
     """
 
     def __init__(self, *, devices: int, seats_per_device: int, pad_idle_devices: bool) -> None:
-        self._seats_per_device = seats_per_device
+        self._devices = devices
         self._pad_idle_devices = pad_idle_devices
-        self._seats: list[_Seated[Ticket] | None] = [None] * (devices * seats_per_device)
-        self._line: deque[tuple[Ticket, int]] = deque()
+        self._line: deque[Waiting[Ticket]] = deque()
+        self.resize(seats_per_device)
 
     def __len__(self) -> int:
         """How many seats there are, taken or not."""
@@ -84,28 +107,99 @@ class Seats(Generic[Ticket]):
 
     @property
     def tickets(self) -> list[Ticket]:
-        """Everybody present, the seated before the waiting."""
-        return [seated.ticket for _, seated in self._people()] + [ticket for ticket, _ in self._line]
+        """Everybody present, the seated before the waiting; no padding."""
+        return self.seated + self.waiting
 
-    def join(self, ticket: Ticket, evaluations: int) -> None:
+    @property
+    def seated(self) -> list[Ticket]:
+        """Everybody in a seat, in the order of the seats; no padding."""
+        return [person.ticket for _, person in self._people()]
+
+    @property
+    def waiting(self) -> list[Ticket]:
+        """Everybody in the line."""
+        return [waiting.ticket for waiting in self._line]
+
+    @property
+    def padding(self) -> list[Ticket]:
+        """What pads seats now."""
+        return [seated.ticket for seated in self._seats if seated is not None and seated.padding]
+
+    def resize(self, seats_per_device: int) -> None:
+        """Give every device so many seats, all empty; the line stays."""
+        self._seats_per_device = seats_per_device
+        self._seats: list[Seated[Ticket] | None] = [None] * (self._devices * seats_per_device)
+
+    def anew(self) -> Self:
+        """Return the same line before empty seats."""
+        other = copy.copy(self)
+        other._line = deque(self._line)
+        other.resize(self._seats_per_device)
+        return other
+
+    def join(self, ticket: Ticket, evaluations: int, *, now: float = 0.0) -> None:
         """Stand at the line's end; the picture takes `evaluations` of the network."""
-        self._line.append((ticket, evaluations))
+        self._line.append(Waiting(ticket=ticket, evaluations=evaluations, since=now))
 
-    def take_seats(self) -> list[Placement[Ticket]]:
+    def rejoin(self, people: Iterable[tuple[Ticket, int]], *, alone: bool, now: float = 0.0) -> None:
+        """Stand at the line's front, in this order, to begin anew: each with its evaluations."""
+        self._line.extendleft(
+            Waiting(ticket=ticket, evaluations=evaluations, since=now, alone=alone)
+            for ticket, evaluations in reversed(list(people))
+        )
+
+    def leave(self, ticket: Ticket) -> None:
+        """Leave the line, being answered in another way."""
+        self._line = deque(waiting for waiting in self._line if waiting.ticket is not ticket)
+
+    def ready(self, now: float) -> bool:
+        """Whether a run could be made now: somebody sits, or would."""
+        del now  # waiting is nobody's duty here
+        return bool(self.tickets)
+
+    def wake_at(self) -> float | None:
+        """When somebody who only waits will be ready without anybody coming; None: no such time."""
+        return None
+
+    def take_seats(self, now: float = 0.0) -> list[Placement[Ticket]]:
         """Seat as many from the line as there is room for, on the emptiest devices first.
 
-        Padding gives way to people, and is renewed only when somebody sits down.
+        Padding gives way to people.
         """
+        del now
         placements = []
-        while self._line and (seat := self._best_free_seat()) is not None:
-            ticket, evaluations = self._line.popleft()
-            self._seats[seat] = _Seated(ticket=ticket, evaluations=evaluations)
-            placements.append(Placement(seat=seat, ticket=ticket))
-        return placements + (self._pad() if placements else [])
+        while self._line and self._may_sit(self._line[0]) and (seat := self._best_seat()) is not None:
+            person = self._line.popleft()
+            self._seats[seat] = Seated(
+                ticket=person.ticket, evaluations=person.evaluations, alone=person.alone
+            )
+            placements.append(Placement(seat=seat, ticket=person.ticket))
+        return placements
 
-    def plan_run(self) -> list[Span[Ticket]]:
+    def pad(self, wishes: Iterable[tuple[Ticket, int]]) -> list[Placement[Ticket]]:
+        """Fill empty seats with `wishes`, tickets and their evaluations, as far as they go."""
+        placements: list[Placement[Ticket]] = []
+        if any(person.alone for _, person in self._people()):
+            return placements
+        each = iter(wishes)
+        for seat in list(self._seats_to_pad()):
+            ticket, evaluations = next(each, (None, 0))
+            if ticket is None:
+                break
+            self._seats[seat] = Seated(ticket=ticket, evaluations=evaluations, padding=True)
+            placements.append(Placement(seat=seat, ticket=ticket))
+        return placements
+
+    def adopt(self, padding: Ticket, person: Ticket) -> None:
+        """Let somebody in the line have the seat of the padding that paints what they want."""
+        self.leave(person)
+        for seated in self._seats:
+            if seated is not None and seated.padding and seated.ticket is padding:
+                seated.ticket, seated.padding = person, False
+
+    def plan_run(self, limits: RunLimits | None = None) -> list[Span[Ticket]]:
         """Decide the next run and count it as done: finished seats are free again. Empty: nobody sits."""
-        length = self._run_length()
+        length = self._run_length(limits or RunLimits())
         if not length:
             return []
         spans = []
@@ -113,10 +207,17 @@ class Seats(Generic[Ticket]):
             if seated is None:
                 continue
             start, seated.done = seated.done, min(seated.done + length, seated.evaluations)
-            last = seated.done == seated.evaluations
-            ticket = None if seated.padding else seated.ticket
-            spans.append(Span(seat=seat, ticket=ticket, start=start, stop=seated.done, last=last))
-            if last:
+            spans.append(
+                Span(
+                    seat=seat,
+                    ticket=seated.ticket,
+                    start=start,
+                    stop=seated.done,
+                    last=not seated.left,
+                    padding=seated.padding,
+                )
+            )
+            if not seated.left:
                 self._seats[seat] = None
         return spans
 
@@ -127,52 +228,54 @@ class Seats(Generic[Ticket]):
         """
         dropped = [ticket for ticket in self.tickets if unwanted(ticket)]
         gone = {id(ticket) for ticket in dropped}
-        self._line = deque(entry for entry in self._line if id(entry[0]) not in gone)
+        self._line = deque(waiting for waiting in self._line if id(waiting.ticket) not in gone)
         for seat, seated in enumerate(self._seats):
             if seated is not None and id(seated.ticket) in gone:
                 self._seats[seat] = None
         return dropped
 
     def clear_seats(self) -> list[Ticket]:
-        """Empty every seat and return who sat; the line stays."""
-        seated = [person.ticket for _, person in self._people()]
-        self._seats = [None] * len(self._seats)
+        """Empty every seat, of padding too, and return who sat; the line stays."""
+        seated = self.seated
+        self.resize(self._seats_per_device)
         return seated
 
-    def _people(self) -> Iterator[tuple[int, _Seated[Ticket]]]:
+    def _people(self) -> Iterator[tuple[int, Seated[Ticket]]]:
         for seat, seated in enumerate(self._seats):
             if seated is not None and not seated.padding:
                 yield seat, seated
 
     def _people_by_device(self) -> list[int]:
-        counts = [0] * (len(self._seats) // self._seats_per_device)
+        counts = [0] * self._devices
         for seat, _ in self._people():
             counts[seat // self._seats_per_device] += 1
         return counts
 
-    def _best_free_seat(self) -> int | None:
+    def _may_sit(self, newcomer: Waiting[Ticket]) -> bool:
+        people = [person for _, person in self._people()]
+        return not people or not (newcomer.alone or any(person.alone for person in people))
+
+    def _best_seat(self) -> int | None:
+        """A seat without a person on the emptiest device, unpadded if there is one."""
+        counts = self._people_by_device()
         taken = {seat for seat, _ in self._people()}
-        counts = self._people_by_device()
         free = (seat for seat in range(len(self._seats)) if seat not in taken)
-        return min(free, key=lambda seat: (counts[seat // self._seats_per_device], seat), default=None)
+        return min(
+            free,
+            key=lambda seat: (counts[seat // self._seats_per_device], self._seats[seat] is not None, seat),
+            default=None,
+        )
 
-    def _pad(self) -> list[Placement[Ticket]]:
-        """Fill empty seats with what the seated asked for, each duplicate one seed further."""
-        people = [seated for _, seated in self._people()]
+    def _seats_to_pad(self) -> Iterator[int]:
         counts = self._people_by_device()
-        placements: list[Placement[Ticket]] = []
+        if not any(counts):
+            return
         for seat, seated in enumerate(self._seats):
-            if seated is not None or not (self._pad_idle_devices or counts[seat // self._seats_per_device]):
-                continue
-            repeat, index = divmod(len(placements), len(people))
-            like = people[index]
-            self._seats[seat] = _Seated(ticket=like.ticket, evaluations=like.evaluations, padding=repeat + 1)
-            placements.append(Placement(seat=seat, ticket=like.ticket, padding=repeat + 1))
-        return placements
+            if seated is None and (self._pad_idle_devices or counts[seat // self._seats_per_device]):
+                yield seat
 
-    def _run_length(self) -> int:
-        left = [seated.evaluations - seated.done for _, seated in self._people()]
+    def _run_length(self, limits: RunLimits) -> int:
+        left = [person.left for _, person in self._people()]
         if not left:
             return 0
-        full = len(left) == len(self._seats)
-        return min(*left, LONG_RUN if full else SHORT_RUN)
+        return min(*left, limits.long if len(left) == len(self._seats) else limits.short)

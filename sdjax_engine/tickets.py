@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import logging
+import threading
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sdjax_engine.loaded import Prepared
-from sdjax_engine.request import EngineError, Image, OnProgress, Progress
+from sdjax_engine.request import EngineError, Image, OnProgress, Progress, Trouble
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True, eq=False)
 class Ticket:
-    """An image in the engine; the lowest `number` came first. Only the engine's thread calls its methods.
+    """An image in the engine.
 
     Whoever waits may cancel the future at any moment, from any thread: whichever comes first, that or the
-    answer, is what they get.
+    answer, is what they get. `attempts` counts how often it began anew; `decoded_again` whether its latents
+    have been decoded a second time.
     """
 
     prepared: Prepared
-    future: Future[Image]
-    on_progress: OnProgress | None
-    number: int
+    future: Future[Image] = field(default_factory=Future)
+    on_progress: OnProgress | None = None
     seated_at: float = 0.0
-    answered: bool = False
+    attempts: int = 0
+    decoded_again: bool = False
+    _answered: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def answered(self) -> bool:
+        """Whether they have their answer."""
+        return self._answered
 
     @property
     def given_up(self) -> bool:
@@ -48,17 +57,24 @@ class Ticket:
 
     def tell(self, evaluation: int) -> None:
         """Call the person back with how far the image is; an error in that is theirs."""
+        steps = self.prepared.request.num_inference_steps
+        self._tell(Progress(step=round(evaluation / self.prepared.evaluations * steps), steps=steps))
+
+    def tell_trouble(self, trouble: Trouble) -> None:
+        """Call the person back with why the image begins anew."""
+        self._tell(Progress(step=0, steps=self.prepared.request.num_inference_steps, trouble=trouble))
+
+    def _tell(self, progress: Progress) -> None:
         if self.on_progress is None or self.answered or self.given_up:
             return
-        steps = self.prepared.request.num_inference_steps
-        step = round(evaluation / self.prepared.evaluations * steps)
         try:
-            self.on_progress(Progress(step=step, steps=steps))
+            self.on_progress(progress)
         except Exception:
             logger.exception("a progress callback failed")
 
     def _may_answer(self) -> bool:
-        if self.answered:
-            return False
-        self.answered = True
+        with self._lock:
+            if self._answered:
+                return False
+            self._answered = True
         return self.future.set_running_or_notify_cancel()

@@ -3,52 +3,80 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sdjax_engine.seats import LONG_RUN, SHORT_RUN, Seats, suitable_seats
+from sdjax_engine.seats import RunLimits, Seats, suitable_seats
+from sdjax_engine.whole_batch import WholeBatchSeats
+
+LIMITS = RunLimits()
+BATCH_WAIT = 5.0
 
 
 class Evening(RuleBasedStateMachine):
-    """People of a lane come, are painted, and give up, in any order hypothesis thinks of."""
+    """People of a lane come, are painted, break the devices and give up, in any order there is."""
+
+    whole_batch = False
 
     @initialize(devices=st.integers(1, 4), seats_per_device=st.integers(1, 3), pad=st.booleans())
     def open(self, devices: int, seats_per_device: int, pad: bool) -> None:
-        self.seats: Seats[int] = Seats(
-            devices=devices, seats_per_device=seats_per_device, pad_idle_devices=pad
+        shape: dict[str, Any] = {
+            "devices": devices,
+            "seats_per_device": seats_per_device,
+            "pad_idle_devices": pad,
+        }
+        self.seats: Seats[int] = (
+            WholeBatchSeats(batch_wait=BATCH_WAIT, **shape) if self.whole_batch else Seats(**shape)
         )
+        self.now = 0.0
         self.evaluations: dict[int, int] = {}
         self.painted: Counter[int] = Counter()
-        self.seated: list[int] = []
+        self.line: list[int] = []
         self.finished: list[int] = []
         self.gone: set[int] = set()
+        self.alone: set[int] = set()
+        self.ahead: dict[int, int] = {}
 
     @rule(evaluations=st.integers(1, 60))
     def come(self, evaluations: int) -> None:
-        ticket = len(self.evaluations)
+        ticket = len(self.evaluations) + 1
         self.evaluations[ticket] = evaluations
-        self.seats.join(ticket, evaluations)
+        self.seats.join(ticket, evaluations, now=self.now)
+        self.line.append(ticket)
 
     @rule()
     def run(self) -> None:
-        placements = self.seats.take_seats()
-        self.seated += [placement.ticket for placement in placements if not placement.padding]
+        self.now += 1
+        for placement in self.seats.take_seats(self.now):
+            assert placement.ticket == self.line.pop(0), "the line is kept"
+        free = len(self.seats) - len(self.seats.seated)
+        assert self.whole_batch or self.alone or not (free and self.seats.waiting)
+        self.seats.pad(self.wishes())
         spans = self.seats.plan_run()
         assert len({span.seat for span in spans}) == len(spans)
+        people = [span for span in spans if not span.padding]
+        assert bool(people) == bool(spans), "padding alone is no run"
+        assert len(people) <= 1 or not self.alone & {span.ticket for span in people}
         for span in spans:
             assert span.start < span.stop
-            if span.ticket is not None:
-                self.check_person(span.ticket, span.start, span.stop, span.last)
+            assert self.painted[span.ticket] == span.start, "an evaluation was skipped or made twice"
+            self.painted[span.ticket] = span.stop
+        for span in people:
+            assert span.last == (span.stop == self.evaluations[span.ticket])
+            if span.last:
+                self.finished.append(span.ticket)
+                self.alone.discard(span.ticket)
 
-    def check_person(self, ticket: int, start: int, stop: int, last: bool) -> None:
-        assert self.painted[ticket] == start, "an evaluation was skipped or made twice"
-        self.painted[ticket] = stop
-        assert last == (stop == self.evaluations[ticket])
-        if last:
-            self.finished.append(ticket)
+    def wishes(self) -> Any:
+        """Padding has tickets below zero."""
+        for ticket in self.seats.seated:
+            spare = -1 - len(self.ahead)
+            self.ahead[spare] = self.evaluations[ticket]
+            yield spare, self.ahead[spare]
 
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
@@ -58,6 +86,33 @@ class Evening(RuleBasedStateMachine):
         dropped = self.seats.drop(unwanted.__contains__)
         assert set(dropped) == unwanted - self.gone - set(self.finished)
         self.gone |= set(dropped)
+        self.alone -= self.gone
+        self.line = [ticket for ticket in self.line if ticket not in self.gone]
+
+    @rule(alone=st.booleans())
+    def break_down(self, alone: bool) -> None:
+        """The devices fail, and everybody seated begins anew before the others."""
+        seated = self.seats.clear_seats()
+        assert not self.seats.padding
+        for ticket in seated:
+            self.painted[ticket] = 0
+        self.seats.rejoin([(ticket, self.evaluations[ticket]) for ticket in seated], alone=alone)
+        self.alone = self.alone | set(seated) if alone else self.alone - set(seated)
+        self.line = seated + self.line
+
+    @rule()
+    def find_a_spare(self) -> None:
+        """Somebody in the line wants just what padding paints."""
+        padding, waiting = self.seats.padding, self.seats.waiting
+        if not padding or not waiting or waiting[0] in self.alone:
+            return
+        spare, person = padding[0], waiting[0]
+        taken = self.seats.seated
+        self.seats.adopt(spare, person)
+        assert sorted(self.seats.seated) == sorted([*taken, person])
+        self.line.remove(person)
+        self.painted[person] = self.painted[spare]
+        self.evaluations[person] = self.ahead[spare]
 
     @invariant()
     def everybody_is_somewhere_once(self) -> None:
@@ -66,20 +121,33 @@ class Evening(RuleBasedStateMachine):
 
     @invariant()
     def the_line_is_kept(self) -> None:
-        assert self.seated == sorted(self.seated)
+        assert self.seats.waiting == self.line
 
     def teardown(self) -> None:
         """Whoever is still here is painted within the evaluations asked for, without anybody else coming."""
         left = sum(self.evaluations[ticket] for ticket in self.seats.tickets)
+        self.now += BATCH_WAIT * self.whole_batch
         while self.seats.tickets:
-            before = sum(self.painted.values())
+            assert self.seats.ready(self.now + BATCH_WAIT)
+            self.now += BATCH_WAIT
             self.run()
-            assert sum(self.painted.values()) > before
             left -= 1
             assert left >= 0
 
 
+class WholeBatchEvening(Evening):
+    """The same with whole batches: nobody joins one that has begun."""
+
+    whole_batch = True
+
+    @rule()
+    def run(self) -> None:
+        super().run()
+        assert not self.seats.seated, "a batch is painted to its end"
+
+
 TestEvening = Evening.TestCase
+TestWholeBatchEvening = WholeBatchEvening.TestCase
 
 
 def lane(devices: int = 2, seats_per_device: int = 2, *, pad: bool = False) -> Seats[str]:
@@ -90,11 +158,7 @@ def test_newcomers_spread_over_the_devices_before_they_share_one() -> None:
     seats = lane()
     for ticket in "abc":
         seats.join(ticket, 20)
-    assert [(each.seat, each.ticket) for each in seats.take_seats() if not each.padding] == [
-        (0, "a"),
-        (2, "b"),
-        (1, "c"),
-    ]
+    assert [(each.seat, each.ticket) for each in seats.take_seats()] == [(0, "a"), (2, "b"), (1, "c")]
 
 
 def test_a_newcomer_takes_a_free_seat_while_the_others_go_on() -> None:
@@ -104,7 +168,7 @@ def test_a_newcomer_takes_a_free_seat_while_the_others_go_on() -> None:
     seats.plan_run()
     seats.join("b", 20)
     seats.take_seats()
-    assert {span.ticket: span.start for span in seats.plan_run()} == {"a": SHORT_RUN, "b": 0}
+    assert {span.ticket: span.start for span in seats.plan_run()} == {"a": LIMITS.short, "b": 0}
 
 
 def test_a_run_ends_when_the_next_seat_finishes() -> None:
@@ -118,47 +182,83 @@ def test_a_run_ends_when_the_next_seat_finishes() -> None:
     ]
 
 
-@given(st.integers(1, 150))
-def test_a_run_is_short_while_a_seat_is_free_and_never_endless(evaluations: int) -> None:
+@given(evaluations=st.integers(1, 150), short=st.integers(1, 8), long=st.integers(1, 40))
+def test_a_run_is_short_while_a_seat_is_free_and_never_endless(
+    evaluations: int, short: int, long: int
+) -> None:
+    limits = RunLimits(short=short, long=long)
     seats = lane(devices=2, seats_per_device=1)
     seats.join("a", evaluations)
     seats.take_seats()
-    assert seats.plan_run()[0].stop == min(evaluations, SHORT_RUN)
+    assert seats.plan_run(limits)[0].stop == min(evaluations, short)
     full = lane(devices=1, seats_per_device=1)
     full.join("a", evaluations)
     full.take_seats()
-    assert full.plan_run()[0].stop == min(evaluations, LONG_RUN)
+    assert full.plan_run(limits)[0].stop == min(evaluations, long)
 
 
-def test_empty_seats_paint_the_next_seeds_of_the_seated() -> None:
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=40),
+    st.integers(1, 3),
+    st.integers(1, 3),
+)
+def test_nobody_waits_longer_than_the_seats_before_them_take(
+    evaluations: list[int], devices: int, seats_per_device: int
+) -> None:
+    """List scheduling's bound (Graham 1966): the work before one over the seats, and the longest of it."""
+    seats = lane(devices, seats_per_device)
+    for ticket, count in enumerate(evaluations):
+        seats.join(str(ticket), count)
+    clock, finished = 0, {}
+    while seats.tickets:
+        seats.take_seats()
+        spans = seats.plan_run()
+        clock += max(span.stop - span.start for span in spans)
+        finished |= {int(span.ticket): clock for span in spans if span.last}
+    for ticket, end in finished.items():
+        before = evaluations[: ticket + 1]
+        assert end <= sum(before) / len(seats) + max(before)
+
+
+def test_empty_seats_are_padded_with_what_is_wished_for() -> None:
     seats = lane(devices=4, seats_per_device=1, pad=True)
     seats.join("a", 20)
-    placements = seats.take_seats()
-    assert [(each.seat, each.ticket, each.padding) for each in placements] == [
-        (0, "a", 0),
-        (1, "a", 1),
-        (2, "a", 2),
-        (3, "a", 3),
-    ]
+    seats.take_seats()
+    placements = seats.pad([("b", 20), ("c", 20)])
+    assert [(each.seat, each.ticket) for each in placements] == [(1, "b"), (2, "c")]
+    assert [(span.seat, span.padding) for span in seats.plan_run()] == [(0, False), (1, True), (2, True)]
 
 
 def test_padding_is_no_run_of_its_own_and_gives_way_to_people() -> None:
     seats = lane(devices=2, seats_per_device=1, pad=True)
     seats.join("a", 4)
     seats.take_seats()
+    seats.pad([("spare", 4)])
     seats.drop("a".__eq__)
     assert seats.plan_run() == []
     seats.join("b", 4)
-    seats.take_seats()
     seats.join("c", 4)
-    assert [(each.seat, each.ticket) for each in seats.take_seats()] == [(1, "c")]
+    assert [(each.seat, each.ticket) for each in seats.take_seats()] == [(0, "b"), (1, "c")]
+    assert seats.padding == []
+
+
+def test_who_wants_what_padding_paints_goes_on_where_it_is() -> None:
+    seats = lane(devices=2, seats_per_device=1, pad=True)
+    seats.join("a", 20)
+    seats.take_seats()
+    seats.pad([("spare", 20)])
+    seats.plan_run()
+    seats.join("b", 20)
+    seats.adopt("spare", "b")
+    assert {span.ticket: span.start for span in seats.plan_run()} == {"a": LIMITS.short, "b": LIMITS.short}
 
 
 @pytest.mark.parametrize(("pad", "padded"), [(False, [1]), (True, [1, 2, 3])])
 def test_an_idle_slice_of_the_cpu_is_not_padded(pad: bool, padded: list[int]) -> None:
     seats = lane(pad=pad)
     seats.join("a", 20)
-    assert [each.seat for each in seats.take_seats() if each.padding] == padded
+    seats.take_seats()
+    assert [each.seat for each in seats.pad((f"spare {each}", 20) for each in range(9))] == padded
 
 
 def test_clearing_the_seats_keeps_the_line() -> None:
@@ -168,6 +268,19 @@ def test_clearing_the_seats_keeps_the_line() -> None:
     seats.take_seats()
     assert seats.clear_seats() == ["a"]
     assert seats.tickets == ["b"]
+
+
+def test_who_is_suspected_shares_no_run_with_others() -> None:
+    seats = lane(devices=2, seats_per_device=1)
+    for ticket in "abc":
+        seats.join(ticket, 2)
+    seats.take_seats()
+    seats.rejoin([(ticket, 2) for ticket in seats.clear_seats()], alone=True)
+    together = []
+    while seats.tickets:
+        seats.take_seats()
+        together.append("".join(span.ticket for span in seats.plan_run()))
+    assert together == ["a", "b", "c"]
 
 
 def test_who_gives_up_while_others_are_sent_away_is_not_forgotten() -> None:
@@ -185,6 +298,34 @@ def test_who_gives_up_while_others_are_sent_away_is_not_forgotten() -> None:
     assert seats.drop(unwanted_from_the_second_look) == []
     assert seats.tickets == ["a", "b"]
     assert seats.drop(unwanted_from_the_second_look) == ["a", "b"]
+
+
+def test_another_of_the_same_line_shares_nothing_with_the_first() -> None:
+    seats = lane(devices=1, seats_per_device=1)
+    for ticket in "ab":
+        seats.join(ticket, 20)
+    seats.take_seats()
+    other = seats.anew()
+    assert (other.seated, other.waiting) == ([], ["b"])
+    other.take_seats()
+    seats.plan_run()
+    assert (seats.tickets, other.tickets) == (["a", "b"], ["b"])
+
+
+def test_a_whole_batch_waits_for_every_seat_or_for_its_oldest() -> None:
+    seats: WholeBatchSeats[str] = WholeBatchSeats(
+        devices=2, seats_per_device=1, pad_idle_devices=True, batch_wait=8.0
+    )
+    seats.join("a", 20, now=100.0)
+    assert (seats.ready(107.9), seats.wake_at(), seats.take_seats(107.9)) == (False, 108.0, [])
+    seats.join("b", 4, now=101.0)
+    assert [each.ticket for each in seats.take_seats(101.0)] == ["a", "b"]
+    seats.join("c", 4, now=101.0)
+    assert [(span.ticket, span.stop, span.last) for span in seats.plan_run()] == [
+        ("a", 20, True),
+        ("b", 4, True),
+    ]
+    assert [each.ticket for each in seats.take_seats(109.0)] == ["c"]
 
 
 def test_a_slice_of_the_cpu_has_one_seat_and_an_accelerator_four_unless_told_otherwise() -> None:

@@ -6,16 +6,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import SMALLEST, TINY
 
 from sdjax_engine import devices
+from sdjax_engine.desks import Desk
 from sdjax_engine.engine import Engine, lanes
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.loop import Desk
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import Lane
 from sdjax_engine.seats import Seats
@@ -60,10 +61,12 @@ def open_engine(model: LoadedModel, device_lanes: dict[Lane, DeviceLane]) -> Ite
     """
     opened = []
 
-    def open_one(*wanted: Lane, sabotaged: Mapping[Lane, DeviceLane] = MappingProxyType({})) -> Engine:
+    def open_one(
+        *wanted: Lane, sabotaged: Mapping[Lane, DeviceLane] = MappingProxyType({}), **how: Any
+    ) -> Engine:
         served = {lane: sabotaged.get(lane, device_lanes[lane]) for lane in wanted or device_lanes}
         desks = {lane: Desk(device=device, seats=seats_of(device)) for lane, device in served.items()}
-        opened.append(Engine({TINY.model: model}, desks, time.perf_counter))
+        opened.append(Engine({TINY.model: model}, desks, time.perf_counter, **how))
         return opened[-1]
 
     yield open_one

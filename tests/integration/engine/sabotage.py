@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
@@ -13,6 +14,7 @@ from sdjax_engine.lanes import DeviceLane, Picture, Run
 from sdjax_engine.loaded import Prepared
 
 POISON = 666
+BREAKING = 13
 
 
 class Fault(Enum):
@@ -26,21 +28,37 @@ class Fault(Enum):
 class SabotagedLane(DeviceLane):
     """Has the programs of a compiled lane, and seats of its own.
 
-    `fault` breaks the next run, and with it the seats until they are reset; `spoil_picture` makes one
-    picture of the next decoding unreadable; the seed POISON paints what is not a number.
+    `fault` breaks the next run, and with it the seats until they are reset; `breaks_on` every run in which
+    somebody with this seed sits. For as many runs as `shortages` the devices lack memory. Of the next
+    `spoil_pictures` decodings one picture is unreadable; the seed POISON paints what is not a number. Each
+    event in `stuck`, which whatever takes the place of this lane shares, makes one run wait for it.
     """
 
     def __init__(self, lane: DeviceLane) -> None:
         vars(self).update(vars(lane))
         self.reset()
         self.fault: Fault | None = None
-        self.spoil_picture = False
+        self.spoil_pictures = 0
+        self.shortages = 0
+        self.breaks_on: int | None = None
+        self.stuck: list[threading.Event] = []
+        self.seeds: dict[int, int] = {}
+
+    def reset(self) -> None:
+        super().reset()
+        self.seeds = {}
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
+        self.seeds |= {seat: prepared.request.seed for seat, prepared in newcomers.items()}
         super().admit({seat: poisoned(prepared) for seat, prepared in newcomers.items()})
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         fault, self.fault = self.fault, None
+        if self.shortages:
+            self.shortages -= 1
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate.")
+        if self.breaks_on in {self.seeds[seat] for seat in spans}:
+            fault = Fault.QUEUEING
         run = super().denoise(spans)
         if fault in (Fault.WAITING, Fault.BOTH):
             run.done.delete()
@@ -49,17 +67,28 @@ class SabotagedLane(DeviceLane):
                 array.delete()
         if fault is Fault.QUEUEING:
             raise RuntimeError("out of memory\nand what the devices have to say of it")
-        return run
+        return HangingRun(done=run.done, until=self.stuck.pop()) if self.stuck else run
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         pictures = super().decode(seats) if seats else {}
-        if pictures and self.spoil_picture:
-            self.spoil_picture = False
+        if pictures and self.spoil_pictures:
+            self.spoil_pictures -= 1
             seat, picture = next(iter(pictures.items()))
             unreadable = jax.numpy.array(picture.pixels)
             unreadable.delete()
             pictures[seat] = dataclasses.replace(picture, pixels=unreadable)
         return pictures
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class HangingRun(Run):
+    """A run for which the devices give no answer until an event."""
+
+    until: threading.Event
+
+    def wait(self) -> None:
+        self.until.wait()
+        super().wait()
 
 
 def poisoned(prepared: Prepared) -> Prepared:

@@ -208,16 +208,16 @@ def test_a_close_from_a_callback_ends_the_engine(open_engine: OpenEngine) -> Non
 
 
 def test_no_lane_starves(engine: Engine) -> None:
-    """An image of another lane is painted before those that came after it, but for a batch or so."""
+    """An image of another lane has a seat's share of the devices, however many want the others."""
     order: list[str] = []
     guided = [engine.submit(like(seed=seed)) for seed in range(8)]
     other = engine.submit(like(guidance_scale=1.0))
     other.add_done_callback(lambda _future: order.append("other"))
-    guided += [engine.submit(like(seed=seed)) for seed in range(40)]
+    guided += [engine.submit(like(seed=seed)) for seed in range(80)]
     for future in guided:
         future.add_done_callback(lambda _future: order.append("guided"))
     wait([*guided, other], DEADLINE)
-    assert order.index("other") <= 8 + engine.capacity(PLAIN.lane)
+    assert order.index("other") < 44, "its share is a fifth, and it takes as long as two batches"
 
 
 def test_the_time_of_an_image_is_learnt(open_engine: OpenEngine) -> None:

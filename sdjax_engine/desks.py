@@ -1,0 +1,198 @@
+"""What serves one lane: its line and seats, what the devices hold of them, and how long things take there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.loaded import Prepared
+from sdjax_engine.request import Lane, SafetyScores
+from sdjax_engine.seats import RunLimits, Seats
+from sdjax_engine.tickets import Ticket
+from sdjax_engine.turns import Demand
+
+MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
+SHORT_SECONDS, LONG_SECONDS = 0.1, 1.0
+"""How long a run is at most, beyond one evaluation: with seats free, and with a full batch."""
+
+LIMITS = RunLimits()
+
+
+class Run(Protocol):
+    """Evaluations that the devices have been given."""
+
+    def wait(self) -> None:
+        """Return when the devices have made them; raises what broke them."""
+        ...
+
+
+class Latents(Protocol):
+    """A picture before it is decoded, on its way from the devices."""
+
+    def fetch(self) -> npt.NDArray[np.float32]:
+        """Wait for them, (h, w, c)."""
+        ...
+
+
+class Picture(Protocol):
+    """A picture on its way from the devices."""
+
+    def fetch(self) -> npt.NDArray[np.uint8] | None:
+        """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
+        ...
+
+    def fetch_safety(self) -> SafetyScores | None:
+        """Wait for what the safety checker says; None where there is none."""
+        ...
+
+    def fetch_latents(self) -> npt.NDArray[np.float32]:
+        """Wait for what was decoded, (h, w, c)."""
+        ...
+
+
+class SeatDevices(Protocol):
+    """The devices' side of a lane, as `lanes.DeviceLane` has it; no call waits for them."""
+
+    @property
+    def lane(self) -> Lane:
+        """Which lane it is."""
+        ...
+
+    @property
+    def seats(self) -> int:
+        """How many seats there are on all devices."""
+        ...
+
+    @property
+    def starts_from_pictures(self) -> bool:
+        """Whether an image may start from a picture here."""
+        ...
+
+    @property
+    def seats_per_device(self) -> int:
+        """How many seats there are on each device."""
+        ...
+
+    @property
+    def retries(self) -> bool:
+        """Whether `decode_again` can make more of latents than `decode` did."""
+        ...
+
+    @property
+    def move_seconds(self) -> float:
+        """How long `bring` takes; 0 where there is nothing to move."""
+        ...
+
+    def bring(self) -> None:
+        """Make the model's parameters be on the devices; needed before any work."""
+        ...
+
+    def halve(self) -> bool:
+        """Make do with less memory, every seat being empty afterwards; False where that cannot be."""
+        ...
+
+    def reset(self) -> None:
+        """Empty every seat; needed after an error before anything else."""
+        ...
+
+    def anew(self) -> SeatDevices:
+        """Return another with the same programs, which needs a reset and shares no seats."""
+        ...
+
+    def admit(self, newcomers: Mapping[int, Prepared]) -> None:
+        """Let newcomers into their seats."""
+        ...
+
+    def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
+        """Make the evaluations from start up to stop in each of these seats."""
+        ...
+
+    def take(self, seats: Sequence[int]) -> Mapping[int, Latents]:
+        """Start the latents in these seats on their way to the host."""
+        ...
+
+    def decode(self, seats: Sequence[int]) -> Mapping[int, Picture]:
+        """Decode the pictures in these seats and start their way to the host."""
+        ...
+
+    def decode_latents(self, latents: Sequence[npt.NDArray[np.float32]]) -> Sequence[Picture]:
+        """Decode latents (h, w, c) that were taken before."""
+        ...
+
+    def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
+        """Decode latents (h, w, c) with more precision; None where there is none to be had."""
+        ...
+
+
+@dataclass(kw_only=True, eq=False)
+class Desk:
+    """One lane: its devices' side, its line and seats, and moving means of what its work takes, in seconds.
+
+    A desk is `broken` when its seats on the devices must be emptied before they are used again.
+    """
+
+    device: SeatDevices
+    seats: Seats[Ticket] = field(repr=False)
+    seconds_per_image: float | None = None
+    seconds_per_evaluation: float | None = None
+    broken: bool = False
+
+    @property
+    def lane(self) -> Lane:
+        """Which lane it serves."""
+        return self.device.lane
+
+    @property
+    def limits(self) -> RunLimits:
+        """How long its runs may be, in evaluations."""
+        seconds = self.seconds_per_evaluation
+        if not seconds:
+            return LIMITS
+        return RunLimits(
+            short=max(1, min(LIMITS.short, int(SHORT_SECONDS / seconds))),
+            long=max(1, min(LIMITS.long, int(LONG_SECONDS / seconds))),
+        )
+
+    @property
+    def demand(self) -> Demand:
+        """How much of the devices' time it wants."""
+        wanted = min(len(self.seats.tickets), len(self.seats))
+        return Demand(seats=max(1, wanted), move_seconds=self.device.move_seconds)
+
+    def anew(self) -> Desk:
+        """Return another with the same line, whose seats are empty."""
+        return Desk(
+            device=self.device.anew(),
+            seats=self.seats.anew(),
+            seconds_per_image=self.seconds_per_image,
+            seconds_per_evaluation=self.seconds_per_evaluation,
+            broken=True,
+        )
+
+    def halve(self) -> bool:
+        """Make do with less memory and empty seats; False where that cannot be."""
+        if not self.device.halve():
+            return False
+        self.seats.resize(self.device.seats_per_device)
+        self.broken = False
+        return True
+
+    def estimate(self, evaluations: int) -> float:
+        """How long so many evaluations take; before the first has been measured, a second each."""
+        return evaluations * (self.seconds_per_evaluation or 1.0)
+
+    def learn_run(self, seconds: float, evaluations: int) -> None:
+        """Let the time of one more run into the moving mean."""
+        self.seconds_per_evaluation = _moved(self.seconds_per_evaluation, seconds / evaluations)
+
+    def learn_image(self, seconds: float) -> None:
+        """Let the time of one more image, from its seat to its pixels, into the moving mean."""
+        self.seconds_per_image = _moved(self.seconds_per_image, seconds)
+
+
+def _moved(mean: float | None, value: float) -> float:
+    return value if mean is None else MEMORY_OF_MEAN * mean + (1 - MEMORY_OF_MEAN) * value

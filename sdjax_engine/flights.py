@@ -1,0 +1,48 @@
+"""Work that the devices have been given and the host has not yet waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sdjax_engine.desks import Desk, Latents, Picture, Run
+from sdjax_engine.seats import Span
+from sdjax_engine.tickets import Ticket
+
+
+@dataclass(kw_only=True, eq=False)
+class Flight:
+    """A run with the pictures it finishes, or pictures alone whose latents were there already.
+
+    `pictures` are those of people, by ticket, `spares` the latents of padding. `wanted` seats were counted
+    against the lane, for `charged` seconds, when the flight was queued, at the time `queued_at`.
+    """
+
+    desk: Desk
+    queued_at: float
+    spans: list[Span[Ticket]] = field(default_factory=list)
+    run: Run | None = None
+    pictures: dict[Ticket, Picture] = field(default_factory=dict)
+    spares: dict[Ticket, Latents] = field(default_factory=dict)
+    wanted: int = 1
+    charged: float = 0.0
+
+    @property
+    def people(self) -> list[Span[Ticket]]:
+        """The seats of the run that are no padding."""
+        return [span for span in self.spans if not span.padding]
+
+    @property
+    def finished(self) -> list[Ticket]:
+        """Who has no seat any more and waits for a picture of this flight."""
+        of_run = [span.ticket for span in self.people if span.last]
+        return [*of_run, *(ticket for ticket in self.pictures if ticket not in of_run)]
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations the run has."""
+        return max((span.stop - span.start for span in self.spans), default=0)
+
+    def wait(self) -> None:
+        """Return when the devices have made the run; raises what broke it."""
+        if self.run is not None:
+            self.run.wait()

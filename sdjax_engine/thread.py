@@ -1,0 +1,191 @@
+"""The engine's thread and the door to it: people come in from any thread, the loop works on one.
+
+A second thread watches the first. Devices that answer nothing any more cannot be interrupted, so the thread
+that waits for them is left behind and another begins with the same people and empty seats. If that one gets
+no answer either, the engine is given up: everybody is told, and only a new process can help.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+from sdjax_engine.desks import Desk
+from sdjax_engine.loaded import Prepared
+from sdjax_engine.loop import Painting
+from sdjax_engine.request import EngineClosed, EngineError, Image, Lane, OnProgress
+from sdjax_engine.tickets import Ticket
+from sdjax_engine.watch import Abandoned, Watch
+
+logger = logging.getLogger(__name__)
+
+CLOSING = "The engine is closing and takes no more requests."
+STOPPED = "The engine has stopped."
+HANGING = "The devices answer nothing any more, even after a restart."
+LOOKS = 10  # how often the watcher looks within `stuck_after`, at least
+MOST_SECONDS_BETWEEN_LOOKS = 5.0
+
+
+class PaintingThread:
+    """Runs the loop; every method may be called from any thread.
+
+    `stuck_after` is how many seconds of silence, beyond what work usually takes, make devices stuck (0:
+    none). Lanes may be added while it runs.
+    """
+
+    def __init__(
+        self,
+        desks: Mapping[Lane, Desk],
+        *,
+        clock: Callable[[], float],
+        spares: int = 0,
+        stuck_after: float = 0.0,
+    ) -> None:
+        self._clock = clock
+        self._stuck_after = stuck_after
+        self._door = threading.Condition()
+        self._arrivals: list[Ticket] = []
+        self._homeless: list[Ticket] = []  # whose lane is not open yet
+        self._opened: list[Desk] = []
+        self._failed: dict[Lane, EngineError] = {}
+        self._closing = False
+        self._dropping = False
+        self._restarts = 0
+        self._ended = threading.Event()
+        self._watch = Watch(clock=clock, stuck_after=stuck_after)
+        self._painting = Painting(desks, clock=clock, spares=spares, watch=self._watch)
+        self._thread = self._thread_for(self._painting)
+
+    @property
+    def desks(self) -> Mapping[Lane, Desk]:
+        """The desks that are open."""
+        with self._door:
+            return {**self._painting.desks, **{desk.lane: desk for desk in self._opened}}
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+        if self._stuck_after:
+            threading.Thread(target=self._guard, name="sdjax-engine watch", daemon=True).start()
+
+    def open_desk(self, desk: Desk) -> None:
+        """Serve one more lane, and whoever waits for it."""
+        with self._door:
+            self._opened.append(desk)
+            self._door.notify_all()
+
+    def fail_lane(self, lane: Lane, error: EngineError) -> None:
+        """Answer whoever waits for a lane that is not open, and whoever will, with `error`."""
+        with self._door:
+            self._failed[lane] = error
+            self._door.notify_all()
+
+    def submit(self, prepared: Prepared, on_progress: OnProgress | None) -> Future[Image]:
+        """Put a request in its lane's line; raises EngineClosed."""
+        with self._door:
+            if self._closing:
+                raise EngineClosed(CLOSING)
+            ticket = Ticket(prepared=prepared, on_progress=on_progress)
+            self._arrivals.append(ticket)
+            self._door.notify_all()
+        return ticket.future
+
+    def close(self, *, drain: bool) -> None:
+        """Let nobody in any more, and return when everybody has been answered."""
+        with self._door:
+            self._closing = True
+            self._dropping = self._dropping or not drain
+            self._door.notify_all()
+        if threading.current_thread() is not self._thread and self._thread.ident is not None:
+            self._ended.wait()
+
+    def _thread_for(self, painting: Painting) -> threading.Thread:
+        return threading.Thread(target=self._work, args=(painting,), name="sdjax-engine", daemon=True)
+
+    def _work(self, painting: Painting) -> None:
+        try:
+            while self._let_in(painting):
+                painting.turn()
+        except Abandoned:
+            logger.warning("the devices have answered the thread that was left behind")
+        finally:
+            self._lock_up(painting)
+
+    def _let_in(self, painting: Painting) -> bool:
+        """Wait until there is something to do, and let arrivals join their lines; False: time to go home."""
+        with self._door:
+            while not self._something_to_do(painting):
+                self._door.wait(self._sleep(painting))
+            for desk in self._opened:
+                painting.desks[desk.lane] = desk
+            waiting = [*self._homeless, *self._arrivals]
+            self._opened, self._homeless, self._arrivals = [], [], []
+            for ticket in waiting:
+                self._show_in(painting, ticket)
+            if self._dropping:
+                self._drop_everybody(painting)
+            return painting.occupied or not self._closing or bool(self._homeless)
+
+    def _something_to_do(self, painting: Painting) -> bool:
+        if self._arrivals or self._opened or painting.busy or self._dropping:
+            return True
+        if any(ticket.prepared.request.lane in self._failed for ticket in self._homeless):
+            return True
+        return self._closing and not (painting.occupied or self._homeless)
+
+    def _sleep(self, painting: Painting) -> float | None:
+        wake_at = painting.wake_at
+        return None if wake_at is None else max(0.0, wake_at - self._clock())
+
+    def _show_in(self, painting: Painting, ticket: Ticket) -> None:
+        """Lead a newcomer to their lane's line; before a lane is open they wait for it."""
+        lane = ticket.prepared.request.lane
+        if lane in painting.desks:
+            painting.join(ticket)
+        elif lane in self._failed:
+            ticket.fail(self._failed[lane])
+        else:
+            self._homeless.append(ticket)
+
+    def _drop_everybody(self, painting: Painting) -> None:
+        for ticket in painting.tickets:
+            ticket.future.cancel()
+        for ticket in self._homeless:
+            ticket.future.cancel()
+            ticket.dismiss()
+        self._homeless = []
+
+    def _lock_up(self, painting: Painting, reason: str = STOPPED) -> None:
+        """Let nobody in, and answer whoever is still here: nobody, unless the loop itself has broken."""
+        with self._door:
+            if painting is not self._painting or self._ended.is_set():
+                return
+            self._closing = True
+            left = [*painting.tickets, *self._homeless, *self._arrivals]
+            self._homeless, self._arrivals = [], []
+        for ticket in left:
+            ticket.fail(EngineClosed(reason))
+        self._ended.set()
+
+    def _guard(self) -> None:
+        """Look again and again whether the devices keep the thread waiting for too long."""
+        while not self._ended.wait(min(MOST_SECONDS_BETWEEN_LOOKS, self._stuck_after / LOOKS)):
+            if self._watch.abandon():
+                self._replace()
+
+    def _replace(self) -> None:
+        """Leave the stuck thread behind; give the engine up where that has not helped before."""
+        stuck = self._painting
+        if self._restarts and not stuck.landed:
+            logger.error("the devices still do not answer: the engine is given up")
+            self._lock_up(stuck, HANGING)
+            return
+        logger.error("the devices do not answer: their work begins anew")
+        with self._door:
+            self._restarts += 1
+            self._watch = Watch(clock=self._clock, stuck_after=self._stuck_after)
+            self._painting = stuck.anew(self._watch)
+            self._thread = self._thread_for(self._painting)
+            self._thread.start()

@@ -1,0 +1,90 @@
+"""Devices that answer nothing: noticed and told to people, and the work begun anew, or given up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from engines import PLAIN, VARIED, fingerprint, like
+from sabotage import SabotagedLane
+
+from sdjax_engine.engine import Engine
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.request import EngineClosed, Lane, Progress, Trouble
+
+DEADLINE = 120.0
+STUCK_AFTER = 3.0  # seconds; far longer than anything here takes on a busy machine
+GUIDED = tuple(request for request in VARIED if request.guided)
+
+
+@pytest.fixture
+def lane(device_lanes: dict[Lane, DeviceLane]) -> SabotagedLane:
+    return SabotagedLane(device_lanes[PLAIN.lane])
+
+
+@pytest.fixture
+def answers() -> Iterator[threading.Event]:
+    """What stuck devices wait for; they answer at the end, so that no thread is left."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+class Once:
+    """Makes the devices hang once, when it is first told of progress."""
+
+    def __init__(self, lane: SabotagedLane, answers: threading.Event) -> None:
+        self.lane, self.answers = lane, answers
+        self.told: list[Progress] = []
+
+    def __call__(self, progress: Progress) -> None:
+        if not self.told:
+            self.lane.stuck.append(self.answers)
+        self.told.append(progress)
+
+
+def test_stuck_devices_are_left_behind_and_everybody_is_painted(
+    open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
+) -> None:
+    calm = open_engine()
+    wanted = [like(request, num_inference_steps=40) for request in GUIDED]
+    expected = [fingerprint(calm.submit(request).result(DEADLINE)) for request in wanted]
+    calm.close(drain=True)
+    engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)
+    first = Once(lane, answers)
+    futures = [engine.submit(wanted[0], on_progress=first)]
+    futures += [engine.submit(request) for request in wanted[1:]]
+    unguided = engine.submit(like(guidance_scale=1.0))
+    assert [fingerprint(future.result(DEADLINE)) for future in futures] == expected
+    assert unguided.result(DEADLINE)
+    assert [progress.trouble for progress in first.told if progress.trouble] == [Trouble.STUCK]
+    assert not answers.is_set()
+
+
+def test_the_thread_that_was_left_behind_changes_nothing_when_the_devices_answer_after_all(
+    open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
+) -> None:
+    engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)
+    left = engine._thread._thread
+    image = engine.submit(like(num_inference_steps=12), on_progress=Once(lane, answers)).result(DEADLINE)
+    answers.set()
+    left.join(DEADLINE)
+    assert not left.is_alive()
+    again = engine.submit(like(num_inference_steps=12)).result(DEADLINE)
+    assert fingerprint(again) == fingerprint(image)
+
+
+def test_devices_that_hang_again_at_once_are_given_up_and_everybody_is_told(
+    open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
+) -> None:
+    engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)
+    engine.submit(PLAIN).result(DEADLINE)  # so that it knows how long things take
+    lane.stuck += [answers] * 8
+    futures = [engine.submit(request) for request in (*GUIDED * 2, like(guidance_scale=1.0))]
+    for future in futures[:-1]:
+        with pytest.raises(EngineClosed, match="answer nothing"):
+            future.result(DEADLINE)
+    with pytest.raises(EngineClosed):
+        engine.submit(PLAIN)
+    engine.close(drain=True)
