@@ -35,11 +35,18 @@ class Bot:
 
 
 def write_config(
-    folder: Path, *, api_url: str, gateway_url: str, checkpoint: Path, cache: Path, token: str = "a-token"
+    folder: Path,
+    *,
+    api_url: str,
+    gateway_url: str,
+    checkpoint: Path,
+    cache: Path,
+    token: str = "a-token",
+    engine: str = "",
 ) -> Path:
     """A configuration file in `folder`, as an operator would write it; the queue is kept there too.
 
-    It is all that the process is told of the sandbox.
+    It is all that the process is told of the sandbox. `engine` is what else it says of the engine.
     """
     (folder / "token").write_text(token)
     file = folder / "config.toml"
@@ -58,6 +65,7 @@ def write_config(
         seats_per_device = 2
         cpu_devices = 2
         cache_dir = {json.dumps(str(cache))}
+        {engine}
         [queue]
         database = {json.dumps(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")}
         artifacts = {json.dumps(str(folder / "artifacts"))}

@@ -102,27 +102,36 @@ async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: S
         assert_each_once(await mina.messages(), interactions)
 
 
-BREAKS_ONCE = """
-import os
+HANGS_ONCE = """
+import os, threading
 from bot.restarts import VARIABLE
+from sdjax_engine import watch
 from sdjax_engine.lanes import Run
 
-def broken(run):
-    raise SystemExit("an end that the engine has not foreseen")
+def hang(run):
+    threading.Event().wait()
 
 if VARIABLE not in os.environ:
-    Run.wait = broken
+    Run.wait, watch.PATIENCE = hang, 0.0
 from bot.cli import main
 main()
 """
 
 
 @pytest.mark.slow
-async def test_a_bot_whose_engine_dies_restarts_itself_and_delivers_once(
-    sandbox: Sandbox, config: Path
+async def test_devices_that_hang_are_told_of_and_a_new_process_delivers_once(
+    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:
+    config = write_config(
+        tmp_path,
+        api_url=sandbox.api_url,
+        gateway_url=sandbox.gateway_url,
+        checkpoint=tiny_checkpoint,
+        cache=compile_cache,
+        engine="stuck_seconds = 3.0",
+    )
     async with Member(sandbox.address, "Mina") as mina:
-        async with running(config, program=("-c", BREAKS_ONCE)) as process:
+        async with running(config, program=("-c", HANGS_ONCE)) as process:
             await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a green star {number}", seed=number) for number in range(3)
@@ -132,6 +141,7 @@ async def test_a_bot_whose_engine_dies_restarts_itself_and_delivers_once(
         assert stopped.status == 0, stopped.err
         assert stopped.err.count("The bot restarts.") == 1
         assert_each_once(await mina.messages(), interactions)
+        assert any("The devices did not answer and were restarted" in str(event) for event in mina.events)
 
 
 async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
