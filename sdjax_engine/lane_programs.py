@@ -20,7 +20,7 @@ from sdjax_engine import devices, painting
 from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.painting import Decoded
-from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.programs import Compiler, Program, working_memory
 from sdjax_engine.request import Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
@@ -43,15 +43,6 @@ class LanePrograms:
         """What each device needs while any of them runs, one at a time, beside what they are given: bytes."""
         programs = [self.admit, self.denoise, self.take, self.decode, *([self.begin] if self.begin else [])]
         return max(map(working_memory, programs))
-
-
-def working_memory(program: Program) -> int:
-    """What each device needs to run a program beside its arguments, in bytes; 0 where it does not say."""
-    says = program.memory_analysis()
-    if says is None:
-        return 0
-    made = says.temp_size_in_bytes + says.output_size_in_bytes - says.alias_size_in_bytes
-    return int(made + says.generated_code_size_in_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.lane_programs import LaneShapes, compile_decode, compile_lane, working_memory
+from sdjax_engine.lane_programs import LaneShapes, compile_decode, compile_lane
 from sdjax_engine.ledger import Need
 from sdjax_engine.loaded import LoadedModel, Prepared, safety_scores
 from sdjax_engine.painting import Decoded
-from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.programs import Compiler, Program, working_memory
 from sdjax_engine.request import Lane, SafetyScores
 from sdjax_engine.state import Newcomer, StartPicture
 

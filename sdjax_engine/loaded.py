@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine import devices
-from sdjax_engine.encodings import Encoder, Text, TextEncodings, encode_text, text_arrays
+from sdjax_engine.encodings import REMEMBERED, Encoder, Text, TextEncodings, encode_text, text_arrays
+from sdjax_engine.ledger import Need
 from sdjax_engine.loras import TEXT_ENCODERS, UNET, LoraBank, SeatRows
 from sdjax_engine.models.clip_pixels import clip_pixels, settle_preprocessing
 from sdjax_engine.models.lora_bank import Bank
@@ -20,14 +21,24 @@ from sdjax_engine.models.safety_checker_config import CONCEPTS, is_found
 from sdjax_engine.painting import Decoder, Judge, Network
 from sdjax_engine.pictures import Fitted, fitted
 from sdjax_engine.planner import Planner
-from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.programs import Compiler, Program, working_memory
 from sdjax_engine.prompts import Tokens, apply_weights
-from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, UnreadableCheckpoint
+from sdjax_engine.request import (
+    DevicesFailed,
+    Lane,
+    Lora,
+    Offer,
+    PromptFacts,
+    Request,
+    SafetyScores,
+    UnreadableCheckpoint,
+)
 from sdjax_engine.residency import Residency
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config
 from sdjax_engine.state import Conditioning, Encoding
 from sdjax_engine.weights import Checkpoint, Parameters
 from sdjax_engine.weights.networks import autoencoder_in_float32
+from sdjax_engine.wording import in_bytes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,7 +127,8 @@ class LoadedModel:
 
     @property
     def arrays(self) -> ModelArrays:
-        """What programs are called with; the parameters must be on the devices (see `Residency.bring`)."""
+        """What programs are called with; brought to the devices first if need be, by the engine's thread."""
+        self.bring()
         arrays: ModelArrays = self._held.arrays
         return arrays
 
@@ -286,12 +298,24 @@ class LoadedModel:
             facts=self.facts,
         )
         self.encoding: Encoding = program.out_info
+        self._claim_texts(program)
         return TextEncodings(
             self.mesh,
             lambda *text: program(self.arrays.of_texts, *text),
             ids_shape=self._ids_shape,
             lora_rank=lora_rank,
         )
+
+    def _claim_texts(self, program: Program) -> None:
+        """Reserve memory for the encodings that each device may come to remember."""
+        of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in self.encoding)
+        held = REMEMBERED * of_one // devices.device_count(self.mesh)
+        need = Need(held=held, working=working_memory(program))
+        if not self.residency.claim(f"texts of {self.offer.model}", need):
+            raise DevicesFailed(
+                f"A device has no room for {self.offer.model}, {in_bytes(self._held.size)}, beside "
+                f"{in_bytes(held)} for its texts: offer a smaller model, or raise device_memory."
+            )
 
 
 def _text(read: Sequence[Tokens], shape: tuple[int, ...], *, silent: bool) -> Text:

@@ -122,6 +122,15 @@ class Compiler:
             self.report(line)
 
 
+def working_memory(program: Program) -> int:
+    """What each device needs to run a program beside its arguments, in bytes; 0 where it does not say."""
+    says = program.memory_analysis()
+    if says is None:
+        return 0
+    made = says.temp_size_in_bytes + says.output_size_in_bytes - says.alias_size_in_bytes
+    return int(made + says.generated_code_size_in_bytes)
+
+
 @contextmanager
 def counted_hits() -> Iterator[list[str]]:
     """Collect how often JAX's cache answers this thread."""

@@ -15,7 +15,8 @@ import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import PLAIN, SMALLEST, TINY, fingerprint, like
 
-from sdjax_engine import devices, engine
+from sdjax_engine import devices
+from sdjax_engine.desks import Desk
 from sdjax_engine.engine import Engine
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.ledger import Need
@@ -23,6 +24,7 @@ from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.request import DevicesFailed, Lane
 from sdjax_engine.residency import Residency
+from sdjax_engine.seats import Seats
 from sdjax_engine.weights import load_checkpoint
 
 DEADLINE = 120.0
@@ -64,12 +66,12 @@ def open_both(
             lane = dataclasses.replace(PLAIN.lane, model=name)
             device = DeviceLane(lane, models[name], seats_per_device=SEATS_PER_DEVICE, compiler=shared)
             assert residency.claim(lane, device.need)
-            seats: engine.Seats[Any] = engine.Seats(
+            seats: Seats[Any] = Seats(
                 devices=device.seats // SEATS_PER_DEVICE,
                 seats_per_device=SEATS_PER_DEVICE,
                 pad_idle_devices=True,
             )
-            desks[lane] = engine.Desk(device=device, seats=seats)
+            desks[lane] = Desk(device=device, seats=seats)
         opened.append(Engine(models, desks, time.perf_counter))
         return opened[-1]
 

@@ -1,0 +1,245 @@
+"""Memory: what it takes to paint with more seats, and that painting on and on takes no more.
+
+    python benchmarks/memory.py [--checkpoint demo] [--size 128x128] [--seats 1 2 4 8] [--pictures 2000]
+
+The first table opens one guided lane in a process of its own for each number of seats, and paints a full
+batch twice. What a device needs is what the engine counts: parameters, what the seats hold, and the most that
+a program needs beside its arguments while it runs, as the compiled program says. Beside it stand the device's
+own peak, where it tells one, and the process's largest resident set.
+
+The second paints many pictures in one engine, no prompt and no seed twice, two lanes, mixed samplers and
+steps, every 25th picture given up, and looks at the process's resident set and at JAX's arrays every 100;
+what the C library has free but keeps is given back before each look (Linux). Growth is the slope of the later
+half. `--seats` without a number, or `--pictures 0`, leaves a table out. `--help` names every option.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+from conditions import print_conditions
+
+from sdjax_engine import devices
+from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
+from sdjax_engine.engine import Engine
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.programs import Compiler, use_cache
+from sdjax_engine.request import Image, Offer, Request, Sampler
+from sdjax_engine.residency import Residency
+from sdjax_engine.weights import load_checkpoint
+
+Figures = dict[str, float]
+ROOT = Path(__file__).parents[1]
+MIB = 2**20
+SAMPLED_EVERY = 100
+GIVEN_UP_EVERY = 25
+SAMPLERS = (Sampler.DDIM, Sampler.EULER, Sampler.DPMPP_2M, Sampler.EULER_ANCESTRAL)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--checkpoint", default="demo")
+    parser.add_argument("--size", default="128x128")
+    parser.add_argument("--seats", type=int, nargs="*", default=[1, 2, 4, 8])
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--pictures", type=int, default=2000)
+    parser.add_argument("--picture-size", default="64x64", help="of the many pictures")
+    parser.add_argument("--cpu-devices", type=int, default=0)
+    parser.add_argument("--measure-seats", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--cache", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def offer_of(size: str) -> Offer:
+    width, height = map(int, size.split("x"))
+    return Offer(
+        model="model",
+        sizes=((width, height),),
+        num_inference_steps=4,
+        guidance_scale=2.2,
+        sampler=Sampler.DDIM,
+    )
+
+
+def request_of(offer: Offer, number: int, steps: int) -> Request:
+    [(width, height)] = offer.sizes
+    return Request(
+        prompt=f"a red circle and {number} blue stars",
+        seed=number,
+        num_inference_steps=steps,
+        guidance_scale=1.0 if number % 3 == 0 else 2.2,
+        sampler=SAMPLERS[number % len(SAMPLERS)],
+        width=width,
+        height=height,
+        model=offer.model,
+    )
+
+
+def measure_seats(options: argparse.Namespace) -> Figures:
+    """Open a lane with so many seats on each device, and paint a full batch twice."""
+    devices.setup_cpu(options.cpu_devices)
+    use_cache(Path(options.cache))
+    mesh = devices.open_mesh()
+    residency = Residency(mesh)
+    put = residency.arrivals().put
+    checkpoint = load_checkpoint(options.checkpoint, dtype=options.dtype, put=put)
+    compiler = Compiler(mesh=mesh, report=lambda _line: None)
+    offer = offer_of(options.size)
+    model = LoadedModel(offer, checkpoint, compiler, residency=residency)
+    request = request_of(offer, 1, options.steps)
+    lane = DeviceLane(
+        request.lane,
+        model,
+        seats_per_device=options.measure_seats,
+        compiler=compiler,
+        start_pictures=False,
+    )
+    parameters = residency.taken
+    seconds = 0.0
+    for _ in range(2):
+        prepared = model.prepare(request)
+        started = time.perf_counter()
+        lane.bring()
+        lane.admit(dict.fromkeys(range(lane.seats), prepared))
+        lane.denoise(dict.fromkeys(range(lane.seats), (0, prepared.evaluations)))
+        assert all(picture.fetch() is not None for picture in lane.decode(range(lane.seats)).values())
+        seconds = time.perf_counter() - started
+    peaks = [each.memory_stats() or {} for each in mesh.devices.flat]
+    return {
+        "seats": lane.seats,
+        "parameters": parameters / MIB,
+        "held": lane.need.held / MIB,
+        "working": lane.need.working / MIB,
+        "together": (parameters + lane.need.held + lane.need.working) / MIB,
+        "device": max(each.get("peak_bytes_in_use", 0) for each in peaks) / MIB,
+        "process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "seconds": seconds / lane.seats,
+    }
+
+
+def print_seats(options: argparse.Namespace) -> None:
+    print(f"\n{options.checkpoint}, {options.size}, guided, {options.dtype}; MiB, of each device, and in all")
+    names = ("seats", "parameters", "held", "working", "together", "device", "process")
+    print(f"{'on each':>8}" + "".join(f"{name:>12}" for name in names) + f"{'s a picture':>14}")
+    with tempfile.TemporaryDirectory() as cache:
+        for seats in options.seats:
+            hidden = ["--measure-seats", str(seats), "--cache", cache]
+            command = [sys.executable, __file__, *sys.argv[1:], *hidden]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+            figures: Figures = json.loads(done.stdout.splitlines()[-1])
+            row = "".join(f"{figures[name]:12.1f}" for name in names)
+            print(f"{seats:8d}{row}{figures['seconds']:14.2f}", flush=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What the process held after so many pictures."""
+
+    pictures: int
+    resident: float  # MiB
+    arrays: int
+    array_memory: float  # MiB
+
+
+def sample(pictures: int) -> Sample:
+    with suppress(OSError, AttributeError):  # no GNU C library
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    alive = [array for array in jax.live_arrays() if not array.is_deleted()]
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return Sample(
+        pictures=pictures,
+        resident=pages * os.sysconf("SC_PAGE_SIZE") / MIB,
+        arrays=len(alive),
+        array_memory=sum(array.nbytes for array in alive) / MIB,
+    )
+
+
+def paint_many(engine: Engine, offer: Offer, count: int) -> Iterator[Sample]:
+    """Keep the line full until so many pictures have been submitted; a sample every so often."""
+    most = 2 * sum(engine.capacity(lane) for lane in engine.lanes)
+    waiting: list[Future[Image]] = []
+    for number in range(count):
+        waiting.append(engine.submit(request_of(offer, number, 1 + number % 4)))
+        if number % GIVEN_UP_EVERY == 0:
+            engine.cancel(waiting[-1])
+        if len(waiting) >= most:
+            wait_for(waiting.pop(0))
+        if (number + 1) % SAMPLED_EVERY == 0:
+            yield sample(number + 1)
+    for future in waiting:
+        wait_for(future)
+
+
+def wait_for(future: Future[Image]) -> None:
+    try:
+        future.result()
+    except CancelledError:
+        return
+
+
+def print_growth(options: argparse.Namespace) -> None:
+    offer = offer_of(options.picture_size)
+    config = EngineConfig(
+        models=(ModelSpec(offer=offer, source=options.checkpoint),),
+        dtype=Dtype(options.dtype),
+        cpu_devices=options.cpu_devices,
+        start_pictures=False,
+    )
+    print(f"\n{options.pictures} pictures of {options.picture_size}, 1 to 4 steps, guided and not")
+    print(f"{'pictures':>10}{'resident, MiB':>16}{'arrays':>10}{'arrays, MiB':>14}{'seconds':>10}")
+    with Engine.open(config, report=lambda _line: None) as engine:
+        started = time.perf_counter()
+        samples = []
+        for each in paint_many(engine, offer, options.pictures):
+            samples.append(each)
+            if each.pictures % (5 * SAMPLED_EVERY) == 0 or each.pictures == SAMPLED_EVERY:
+                seconds = time.perf_counter() - started
+                figures = f"{each.resident:16.1f}{each.arrays:10d}{each.array_memory:14.2f}{seconds:10.0f}"
+                print(f"{each.pictures:10d}{figures}", flush=True)
+    later = samples[len(samples) // 2 :]
+    thousands = [each.pictures / 1000 for each in later]
+    slopes = {
+        name: np.polyfit(thousands, [getattr(each, name) for each in later], 1)[0]
+        for name in ("resident", "arrays", "array_memory")
+    }
+    print(
+        f"growth in the later half, for each 1,000 pictures: {slopes['resident']:+.2f} MiB resident, "
+        f"{slopes['arrays']:+.1f} arrays, {slopes['array_memory']:+.3f} MiB of arrays"
+    )
+
+
+def main() -> None:
+    options = arguments()
+    if options.measure_seats:
+        print(json.dumps(measure_seats(options)))
+        return
+    print_conditions("jax", "jaxlib", "flax")
+    devices.setup_cpu(options.cpu_devices)
+    print(devices.report()[0])
+    if options.seats:
+        print_seats(options)
+    if options.pictures:
+        print_growth(options)
+
+
+if __name__ == "__main__":
+    main()
