@@ -308,7 +308,7 @@ class LoadedModel:
 
     def _claim_texts(self, program: Program) -> None:
         """Reserve memory for the encodings that each device may come to remember."""
-        of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in self.encoding)
+        of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in program.out_info)
         held = REMEMBERED * of_one // devices.device_count(self.mesh)
         need = Need(held=held, working=working_memory(program))
         if not self.residency.claim(f"texts of {self.offer.model}", need):
