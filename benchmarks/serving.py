@@ -1,0 +1,233 @@
+"""Who waits how long: step-level seating against whole batches, ideal, simulated and on the real engine.
+
+    python benchmarks/serving.py [--quick] [--part ideal] [--part simulated] [--part real] [--size 128x128]
+
+Open-loop Poisson arrivals of several users with mixed steps, the same for both policies. A whole batch waits
+until all its seats can be taken or its oldest image has waited for ten evaluations' time, and is then run as
+long as its longest image takes; 100 % load is what it can serve of the mix at most. Every figure is
+step-level seating's divided by the whole batch's: throughput with a full queue, and latency from asking to
+the answer at each load.
+
+The simulated engine is the engine's own loop in virtual time; what devices and host take there is measured
+first, on the real engine with the same number of seats on each device. Each real engine is a process of its
+own. `--quick` takes under two minutes, all of it about ten; `--help` names every option.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from conditions import print_conditions
+from serving_arrivals import MIXES, Arrival, Served, backlog
+from serving_comparison import (
+    BATCH_WAIT,
+    LOADS,
+    Comparison,
+    Serve,
+    compare,
+    ideal,
+    print_table,
+    simulated,
+)
+from serving_costs import measure_costs
+from serving_devices import Cost, Costs
+from serving_engine import open_engine, serve
+from serving_simulation import Simulation, simulate
+
+from sdjax_engine.config import Seating
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("ideal", "simulated", "real")
+WIDEST = "4-50"
+
+# Devices and seats on each. One device with eight seats is the ideal's eight seats, and its batch is whole.
+SIMULATED = ((8, 1), (8, 4), (64, 1), (64, 4))
+REAL = ((1, 8), (2, 4), (2, 1))
+
+Row = tuple[str, Comparison]
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="one mix, few pictures, small, fewer devices")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this; may be repeated")
+    parser.add_argument("--checkpoint", default="demo")
+    parser.add_argument("--size", default="128x128")
+    parser.add_argument("--pictures", type=int, default=48, help="arrivals of the real engine in each case")
+    parser.add_argument("--pairs", type=int, default=1, help="how often the real engine does the same")
+    parser.add_argument("--engine", nargs=3, metavar=("DEVICES", "SEATS", "CACHE"), help=argparse.SUPPRESS)
+    parser.add_argument("--costs-only", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.quick:
+        options.size, options.pictures = "64x64", 24
+    return options
+
+
+def main() -> None:
+    options = arguments()
+    if options.engine:
+        print(json.dumps(in_this_process(options)))
+        return
+    parts = options.part or PARTS
+    print_conditions("jax", "jaxlib", "flax")
+    print(f"conditions: size {options.size}, pictures {options.pictures}, pairs {options.pairs}")
+    rows: list[Row] = []
+    if "ideal" in parts:
+        rows += [
+            (f"ideal, {seats} seats", row) for seats in (8,) for row in of_every_mix(ideal(seats), seats)
+        ]
+    with tempfile.TemporaryDirectory() as cache:
+        if "simulated" in parts:
+            rows += simulated_rows(options, cache)
+        if "real" in parts:
+            rows += real_rows(options, cache)
+    print_table(rows)
+
+
+def of_every_mix(server: Serve, seats: int, *, rounds: int = 200) -> Iterator[Comparison]:
+    """Compare in every mix, with enough arrivals for figures of two digits."""
+    for mix in MIXES:
+        yield compare(server, seats=seats, mix=mix, count=rounds * seats, loads=LOADS)
+
+
+def simulated_rows(options: argparse.Namespace, cache: str) -> list[Row]:
+    """Measure what work takes, and let the engine's loop serve on simulated devices."""
+    rows: list[Row] = []
+    for devices, seats in SIMULATED[:1] if options.quick else SIMULATED:
+        costs = read_costs(apart(2, seats, cache, "--costs-only")["costs"])
+        print(f"{seats} on a device: {told(costs)}")
+        simulation = Simulation(devices=devices, seats_per_device=seats, costs=costs)
+        rounds = 200 if simulation.seats == 8 else 25
+        print_shares(simulation)
+        where = f"simulated, {devices} devices, {seats} on each"
+        for row in of_every_mix(simulated(simulation), simulation.seats, rounds=rounds):
+            rows.append((where, row))
+    return rows
+
+
+def print_shares(simulation: Simulation) -> None:
+    """Print what the devices do with a full queue of the widest mix."""
+    full = backlog(MIXES[WIDEST], count=25 * simulation.seats)
+    shares = simulate(simulation, full).shares(simulation.devices)
+    spent = ", ".join(f"{kind} {share:.1%}" for kind, share in shares.items())
+    print(
+        f"  {simulation.devices} such devices with a full queue: {spent}, idle {1 - sum(shares.values()):.1%}"
+    )
+
+
+def real_rows(options: argparse.Namespace, cache: str) -> list[Row]:
+    """Serve on real engines, each in a process of its own; medians over pairs."""
+    rows: list[Row] = []
+    for devices, seats in REAL[:1] if options.quick else REAL:
+        answer = apart(devices, seats, cache)
+        print(f"{devices} real devices, {seats} seats on each: {told(read_costs(answer['costs']))}")
+        where = f"real, {devices} devices, {seats} on each"
+        rows += [(where, read_comparison(row)) for row in answer["rows"]]
+    return rows
+
+
+def apart(devices: int, seats: int, cache: str, *more: str) -> dict[str, Any]:
+    """Do `in_this_process` in another, because the CPU is divided into devices once for each."""
+    command = [sys.executable, __file__, *sys.argv[1:], "--engine", str(devices), str(seats), cache, *more]
+    finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    answer: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return answer
+
+
+def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
+    """Open a real engine of each seating, measure, and serve."""
+    devices, seats, cache = int(options.engine[0]), int(options.engine[1]), Path(options.engine[2])
+    width, height = map(int, options.size.split("x"))
+    conditions: dict[str, Any] = {
+        "checkpoint": options.checkpoint,
+        "size": (width, height),
+        "cpu_devices": devices,
+        "seats_per_device": seats,
+        "cache_dir": cache,
+    }
+    with open_engine(**conditions) as step:
+        costs = measure_costs(step)
+        answer: dict[str, Any] = {"costs": dataclasses.asdict(costs)}
+        if options.costs_only:
+            return answer
+        wait = BATCH_WAIT * costs.evaluation
+        with open_engine(**conditions, seating=Seating.WHOLE_BATCH, batch_wait=wait) as whole:
+            engines = {Seating.STEP: step, Seating.WHOLE_BATCH: whole}
+
+            def server(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
+                return serve(engines[seating], arrivals)
+
+            rows = list(of_chosen_mixes(options, server, devices * seats, full=(devices, seats) == REAL[0]))
+    return answer | {"rows": [dataclasses.asdict(row) for row in rows]}
+
+
+def of_chosen_mixes(
+    options: argparse.Namespace, server: Serve, seats: int, *, full: bool
+) -> Iterator[Comparison]:
+    """Compare on a real engine: every mix, the widest at every load; or only the widest at 70 %."""
+    for mix in tuple(MIXES) if full and not options.quick else (WIDEST,):
+        loads = LOADS if full and mix == WIDEST and not options.quick else (0.7,)
+        pairs = [
+            compare(server, seats=seats, mix=mix, count=options.pictures, loads=loads)
+            for _ in range(options.pairs)
+        ]
+        yield median_of(pairs)
+
+
+def median_of(pairs: Sequence[Comparison]) -> Comparison:
+    """The median of each figure."""
+    [first, *_] = pairs
+    return Comparison(
+        mix=first.mix,
+        gain=statistics.median(pair.gain for pair in pairs),
+        left={
+            load: {name: statistics.median(pair.left[load][name] for pair in pairs) for name in figures}
+            for load, figures in first.left.items()
+        },
+        seconds=first.seconds,
+    )
+
+
+def told(costs: Costs) -> str:
+    """What work takes, in a line."""
+    return (
+        f"an evaluation {ms(costs.evaluation)}, a run {ms(costs.run.device)} more, "
+        f"admitting one image on each device {ms(costs.admit.device)}, decoding {ms(costs.decode.device)}; "
+        f"of the host, a run {ms(costs.run.host)}, admitting {ms(costs.admit.host)}, "
+        f"decoding {ms(costs.decode.host)}"
+    )
+
+
+def ms(seconds: float) -> str:
+    """Seconds as milliseconds."""
+    return f"{seconds * 1000:.1f} ms"
+
+
+def read_costs(stored: dict[str, Any]) -> Costs:
+    """Costs from JSON."""
+    return Costs(
+        **{name: Cost(**value) if isinstance(value, dict) else value for name, value in stored.items()}
+    )
+
+
+def read_comparison(stored: dict[str, Any]) -> Comparison:
+    """A comparison from JSON, whose keys are strings."""
+    by_load = {
+        name: {float(load): value for load, value in stored[name].items()} for name in ("left", "seconds")
+    }
+    return Comparison(mix=stored["mix"], gain=stored["gain"], **by_load)
+
+
+if __name__ == "__main__":
+    main()

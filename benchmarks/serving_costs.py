@@ -1,0 +1,111 @@
+"""What the work of an engine's lane takes, for the simulated devices; measured while nobody is served.
+
+The devices' time of a call is by how much it lengthens a run that it is queued behind, so that what the host
+does for it meanwhile is not counted; the host's is that of the call alone.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import count
+from typing import Any
+
+import jax
+from serving_arrivals import Arrival
+from serving_devices import Cost, Costs
+from serving_engine import LONGEST, request_for
+
+from sdjax_engine.engine import Engine
+from sdjax_engine.loaded import Prepared
+
+REPEATS = 5
+BEFORE = 4
+"""Evaluations of the run that a call is queued behind."""
+
+
+class Probe:
+    """The only lane of an idle engine, all of its seats taken."""
+
+    def __init__(self, engine: Engine) -> None:
+        [desk] = engine._thread.desks.values()
+        [self._model] = engine._models.values()
+        self._device: Any = desk.device
+        self._numbers = count(10**6)
+        self._seats = range(self._device.seats)
+        self._wave = self._seats[:: len(self._seats) // jax.local_device_count()]
+        self._device.reset()
+        self._device.admit(self._newcomers(self._seats))
+        self._ready = iter([self._newcomers(self._wave) for _ in range(3 * REPEATS)])
+
+    def queue(self, evaluations: int) -> Any:
+        """Queue a run of everybody."""
+        return self._device.denoise(dict.fromkeys(self._seats, (0, evaluations)))
+
+    def run(self, evaluations: int = 0) -> None:
+        """Queue a run and wait for it, and with it for everything before."""
+        self.queue(evaluations).wait()
+
+    def admit(self) -> None:
+        """Queue the admission of a newcomer to each device, with words of their own."""
+        self._device.admit(next(self._ready))
+
+    def decode(self) -> dict[int, Any]:
+        """Queue the decoding of one picture of each device."""
+        return dict(self._device.decode(self._wave))
+
+    def lengthens(self, call: Callable[[], Any]) -> float:
+        """By how many seconds a call lengthens a run that it is queued behind."""
+
+        def behind(call: Callable[[], Any]) -> None:
+            self.queue(BEFORE)
+            call()
+            self.run()
+
+        return max(0.0, seconds(partial(behind, call)) - seconds(partial(behind, lambda: None)))
+
+    def leave(self) -> None:
+        """Empty the seats."""
+        self._device.reset()
+
+    def _newcomers(self, seats: range) -> Mapping[int, Prepared]:
+        wishes = {seat: Arrival(at=0.0, user=0, seed=next(self._numbers), steps=LONGEST) for seat in seats}
+        return {
+            seat: self._model.prepare(request_for(wish, self._device.lane)) for seat, wish in wishes.items()
+        }
+
+
+def measure_costs(engine: Engine) -> Costs:
+    """Return what the work of the engine's only lane takes, medians."""
+    probe = Probe(engine)
+    for warm in (probe.decode, probe.admit, probe.run):
+        warm()
+    evaluation = (seconds(partial(probe.run, 9)) - seconds(partial(probe.run, 1))) / 8
+    queue = seconds(partial(probe.queue, 0), after=probe.run)
+    picture = next(iter(probe.decode().values()))
+    costs = Costs(
+        admit=Cost(host=seconds(probe.admit, after=probe.run), device=probe.lengthens(probe.admit)),
+        run=Cost(host=queue, device=max(0.0, seconds(probe.run) - queue)),
+        evaluation=evaluation,
+        decode=Cost(
+            host=seconds(probe.decode, after=probe.run),
+            device=probe.lengthens(lambda: [each.fetch() for each in probe.decode().values()]),
+        ),
+        deliver=seconds(picture.fetch),
+    )
+    probe.leave()
+    return costs
+
+
+def seconds(call: Callable[[], Any], *, after: Callable[[], Any] | None = None) -> float:
+    """How long a call takes, the median of some; `after` each comes something that is not counted."""
+    taken = []
+    for _ in range(REPEATS):
+        begun = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - begun)
+        if after is not None:
+            after()
+    return statistics.median(taken)

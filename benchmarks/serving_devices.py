@@ -1,0 +1,227 @@
+"""Simulated devices: what the engine's loop gives them takes its time on a virtual clock.
+
+Each device has a timeline of its own: work is done in the order in which it was queued, and begins when the
+host has queued it and what was before it has ended. The host's time passes while it prepares a call and
+while it waits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.loaded import Prepared
+from sdjax_engine.request import Lane, SafetyScores
+
+LANE = Lane(model="simulated", height=512, width=512, guided=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Seconds that a call takes of the host's time, and the work it queues of each device's."""
+
+    host: float = 0.0
+    device: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What an engine's work takes.
+
+    `admit` and `decode` are for one wave, at most one seat of each device; a device without a seat in it has
+    nothing to do. `run` is what every run takes, `evaluation` what each evaluation of a device's seats takes,
+    however many are taken; `deliver` is the host's for each picture.
+    """
+
+    admit: Cost = field(default_factory=Cost)
+    run: Cost = field(default_factory=Cost)
+    evaluation: float = 1.0
+    decode: Cost = field(default_factory=Cost)
+    deliver: float = 0.0
+
+
+@dataclass(kw_only=True)
+class Clock:
+    """The host's time."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        """Return the time, in seconds."""
+        return self.now
+
+    def wait_until(self, time: float) -> None:
+        """Let the time pass until `time`, unless it has already."""
+        self.now = max(self.now, time)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedRun:
+    """Evaluations that end at `end`."""
+
+    clock: Clock
+    end: float
+
+    def wait(self) -> None:
+        """Let the time pass until they are made."""
+        self.clock.wait_until(self.end)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedPicture:
+    """A picture that is there at `end`, whose delivery takes `deliver` of the host's time."""
+
+    clock: Clock
+    end: float
+    deliver: float
+
+    def fetch(self) -> npt.NDArray[np.uint8]:
+        """Let the time pass until it is there; its pixels do not matter."""
+        self.clock.wait_until(self.end)
+        self.clock.now += self.deliver
+        return np.zeros((1, 1, 3), np.uint8)
+
+    def fetch_safety(self) -> SafetyScores | None:
+        """Return nothing: nobody judges."""
+        return None
+
+    def fetch_latents(self) -> npt.NDArray[np.float32]:
+        """Return latents, which do not matter either."""
+        return np.zeros((1, 1, 4), np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedLatents:
+    """Latents that are there at `end`."""
+
+    clock: Clock
+    end: float
+
+    def fetch(self) -> npt.NDArray[np.float32]:
+        """Let the time pass until they are there."""
+        self.clock.wait_until(self.end)
+        return np.zeros((1, 1, 4), np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a device did from `begin` to `end`."""
+
+    device: int
+    kind: str
+    begin: float
+    end: float
+
+
+class SimulatedDevices:
+    """The devices' side of a lane, as `desks.SeatDevices` wants it; `work` is all that they did.
+
+    With `in_step` every device's run takes as long as the longest and begins when all can: one padded batch
+    over all devices. Without, each goes its own way, as the engine's programs do, which ask nothing of the
+    other devices.
+    """
+
+    lane = LANE
+    starts_from_pictures = False
+    retries = False
+    move_seconds = 0.0
+
+    def __init__(
+        self, clock: Clock, costs: Costs, *, devices: int, seats_per_device: int, in_step: bool = False
+    ) -> None:
+        self._clock = clock
+        self._costs = costs
+        self.seats_per_device = seats_per_device
+        self._in_step = in_step
+        self._free = [0.0] * devices
+        self.seats = devices * seats_per_device
+        self.work: list[Work] = []
+
+    def bring(self) -> None:
+        """Do nothing: the model is always there."""
+
+    def halve(self) -> bool:
+        """Return False: memory is never short."""
+        return False
+
+    def reset(self) -> None:
+        """Empty every seat, which takes no time."""
+
+    def anew(self) -> SimulatedDevices:
+        """Return the same devices: they never hang."""
+        return self
+
+    def admit(self, newcomers: Mapping[int, Prepared]) -> None:
+        """Let newcomers in, wave by wave."""
+        for wave in self._waves(newcomers):
+            self._queue("admit", self._costs.admit, wave)
+
+    def denoise(self, spans: Mapping[int, tuple[int, int]]) -> SimulatedRun:
+        """Make each device's evaluations: as many as its longest span has."""
+        lengths = Counter[int]()
+        for seat, (start, stop) in spans.items():
+            device = seat // self.seats_per_device
+            lengths[device] = max(lengths[device], stop - start)
+        self._clock.now += self._costs.run.host
+        if self._in_step:
+            lengths = Counter(dict.fromkeys(range(len(self._free)), max(lengths.values())))
+            self._free = [max(self._free)] * len(self._free)
+        ends = [
+            self._do("denoise", device, self._costs.run.device + length * self._costs.evaluation)
+            for device, length in lengths.items()
+        ]
+        return SimulatedRun(clock=self._clock, end=max(ends))
+
+    def take(self, seats: Sequence[int]) -> Mapping[int, SimulatedLatents]:
+        """Take latents out of seats, which takes no time."""
+        ends = {seat: max(self._clock.now, self._free[seat // self.seats_per_device]) for seat in seats}
+        return {seat: SimulatedLatents(clock=self._clock, end=end) for seat, end in ends.items()}
+
+    def decode(self, seats: Sequence[int]) -> Mapping[int, SimulatedPicture]:
+        """Decode the pictures in these seats, wave by wave."""
+        pictures: dict[int, SimulatedPicture] = {}
+        for wave in self._waves(seats):
+            ends = self._queue("decode", self._costs.decode, wave)
+            pictures |= {seat: self._picture(ends[device]) for device, seat in wave.items()}
+        return pictures
+
+    def decode_latents(self, latents: Sequence[npt.NDArray[np.float32]]) -> Sequence[SimulatedPicture]:
+        """Decode latents that were taken before, one on each device at a time."""
+        pictures: list[SimulatedPicture] = []
+        for first in range(0, len(latents), len(self._free)):
+            some = range(len(latents[first : first + len(self._free)]))
+            ends = self._queue("decode", self._costs.decode, dict.fromkeys(some, 0))
+            pictures += [self._picture(ends[device]) for device in some]
+        return pictures
+
+    def decode_again(self, latents: npt.NDArray[np.float32]) -> None:
+        """Return None: no picture fails."""
+
+    def _picture(self, end: float) -> SimulatedPicture:
+        return SimulatedPicture(clock=self._clock, end=end, deliver=self._costs.deliver)
+
+    def _queue(self, kind: str, cost: Cost, wave: Iterable[int]) -> dict[int, float]:
+        """Queue the same work on some devices: device → when it ends."""
+        self._clock.now += cost.host
+        return {device: self._do(kind, device, cost.device) for device in wave}
+
+    def _do(self, kind: str, device: int, seconds: float) -> float:
+        begin = max(self._clock.now, self._free[device])
+        self._free[device] = begin + seconds
+        self.work.append(Work(device=device, kind=kind, begin=begin, end=begin + seconds))
+        return begin + seconds
+
+    def _waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
+        """Deal seats into waves of at most one for each device: device → seat."""
+        waves: list[dict[int, int]] = []
+        for seat in seats:
+            device = seat // self.seats_per_device
+            wave = next((wave for wave in waves if device not in wave), None)
+            if wave is None:
+                waves.append(wave := {})
+            wave[device] = seat
+        return waves

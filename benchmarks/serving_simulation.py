@@ -1,0 +1,133 @@
+"""The engine's own loop and seats on simulated devices, in virtual time.
+
+Everything that decides is the engine's: `Painting`, `Desk`, the seats, the tickets. Nothing is measured, so
+the figures do not depend on the machine that the simulation runs on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from serving_arrivals import Arrival, Served
+from serving_devices import LANE, Clock, Costs, SimulatedDevices, Work
+
+from sdjax_engine.config import Seating
+from sdjax_engine.desks import Desk
+from sdjax_engine.encodings import Text
+from sdjax_engine.loaded import Prepared
+from sdjax_engine.loop import Painting
+from sdjax_engine.request import Image, PromptFacts, Request, Sampler
+from sdjax_engine.seats import Seats
+from sdjax_engine.tickets import Ticket
+from sdjax_engine.watch import Watch
+from sdjax_engine.whole_batch import WholeBatchSeats
+
+TEXT = Text(ids=b"", weights=b"", chunks=1)
+FACTS = PromptFacts(tokens=3, limit=75)
+ROWS = np.zeros((1, 1), np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """Some devices, what work takes there, and when images sit down."""
+
+    devices: int
+    seats_per_device: int
+    seating: Seating = Seating.STEP
+    costs: Costs
+    batch_wait: float = 0.0
+
+    @property
+    def seats(self) -> int:
+        """How many seats there are on all devices."""
+        return self.devices * self.seats_per_device
+
+    def seated(self, seating: Seating, *, batch_wait: float) -> Simulation:
+        """Return the same with another seating."""
+        return replace(self, seating=seating, batch_wait=batch_wait)
+
+    def desk(self, clock: Clock) -> Desk:
+        """Return an empty desk. Whole batches are run by all devices in step, as one padded batch."""
+        whole = self.seating is Seating.WHOLE_BATCH
+        shape = {"devices": self.devices, "seats_per_device": self.seats_per_device}
+        seats: Seats[Ticket] = (
+            WholeBatchSeats(**shape, pad_idle_devices=True, batch_wait=self.batch_wait)
+            if whole
+            else Seats(**shape, pad_idle_devices=True)
+        )
+        return Desk(device=SimulatedDevices(clock, self.costs, **shape, in_step=whole), seats=seats)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Everybody served, and all that the devices did until `ended`."""
+
+    served: list[Served]
+    work: list[Work]
+    ended: float
+
+    def shares(self, devices: int) -> dict[str, float]:
+        """How the time of so many devices was spent until somebody last sat down, by the kind of work."""
+        until = max(each.seated for each in self.served)
+        spent = Counter[str]()
+        for work in self.work:
+            spent[work.kind] += max(0.0, min(until, work.end) - work.begin)
+        return {kind: seconds / until / devices for kind, seconds in spent.items()}
+
+
+def simulate(simulation: Simulation, arrivals: Sequence[Arrival]) -> Outcome:
+    """Let the engine's loop serve these arrivals."""
+    clock = Clock()
+    desk = simulation.desk(clock)
+    painting = Painting({LANE: desk}, clock=clock, watch=Watch(clock=clock, stuck_after=0.0))
+    coming, served = deque(arrivals), list[Served]()
+    while coming or painting.occupied:
+        while coming and coming[0].at <= clock.now:
+            painting.join(_ticket(coming.popleft(), served, clock))
+        if painting.busy:
+            painting.turn()
+        else:
+            times = [arrival.at for arrival in list(coming)[:1]]
+            times += [] if painting.wake_at is None else [painting.wake_at]
+            clock.wait_until(min(times))
+    assert isinstance(desk.device, SimulatedDevices)
+    return Outcome(served=served, work=desk.device.work, ended=clock.now)
+
+
+def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> Ticket:
+    request = Request(
+        prompt="anything",
+        seed=arrival.seed,
+        num_inference_steps=arrival.steps,
+        guidance_scale=5.0,
+        sampler=Sampler.DDIM,
+        height=LANE.height,
+        width=LANE.width,
+        model=LANE.model,
+    )
+    prepared = Prepared(
+        request=request,
+        texts=(TEXT, TEXT),
+        facts=(FACTS, FACTS),
+        picture=None,
+        rows=ROWS,
+        evaluations=arrival.steps,
+        init_noise_sigma=1.0,
+        init_latent_scale=0.0,
+        time_ids=(),
+        loras=(ROWS, ROWS),
+    )
+    ticket = Ticket(prepared=prepared)
+    ticket.future.add_done_callback(partial(_write_down, arrival, served, clock))
+    return ticket
+
+
+def _write_down(arrival: Arrival, served: list[Served], clock: Clock, future: Future[Image]) -> None:
+    finished = clock.now
+    seated = finished - future.result().seconds
+    served.append(Served(arrival=arrival, seated=seated, finished=finished))

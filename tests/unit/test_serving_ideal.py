@@ -1,0 +1,47 @@
+"""What step-level seating can gain at best: the figures that the engine is measured against."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from serving_arrivals import MIXES, Served, backlog, poisson
+from serving_comparison import compare, ideal
+from serving_ideal import step_level, whole_batch
+from serving_statistics import throughput
+
+SEATS = 8
+
+
+@pytest.mark.parametrize(
+    ("mix", "gain", "latency"), [("4-50", 1.84, 0.37), ("20-30", 1.19, 0.57), ("equal 20", 1.0, 0.70)]
+)
+def test_what_eight_seats_gain_at_best(mix: str, gain: float, latency: float) -> None:
+    compared = compare(ideal(SEATS), seats=SEATS, mix=mix, count=8000, loads=(0.7,))
+    assert compared.gain == pytest.approx(gain, abs=0.02)
+    assert compared.left[0.7]["mean"] == pytest.approx(latency, abs=0.01)
+
+
+def test_both_policies_serve_everybody_once_and_nobody_before_they_came() -> None:
+    arrivals = poisson(MIXES["4-50"], count=500, rate=0.12)
+    by_step = step_level(arrivals, seats=SEATS)
+    by_batch = whole_batch(arrivals, seats=SEATS, batch_wait=10)
+    for served in (by_step, by_batch):
+        assert sorted(each.arrival.seed for each in served) == list(range(500))
+        assert all(each.waited >= 0 and each.latency > each.arrival.steps - 1e-6 for each in served)
+
+
+def test_another_rate_changes_when_people_come_and_nothing_else() -> None:
+    slow, fast = (poisson(MIXES["20-30"], count=50, rate=rate) for rate in (1.0, 4.0))
+    assert [each.at for each in slow] == pytest.approx([4 * each.at for each in fast])
+    assert [(each.user, each.steps) for each in slow] == [(each.user, each.steps) for each in fast]
+
+
+def test_throughput_counts_whole_batches_and_leaves_the_emptying_of_the_seats_out() -> None:
+    served = whole_batch(backlog((20,), count=48), seats=SEATS, batch_wait=10)
+    assert throughput(served, seats=SEATS) == pytest.approx(SEATS / 20)
+    straggler = [Served(arrival=each.arrival, seated=0, finished=each.finished) for each in served[:-1]]
+    straggler.append(Served(arrival=served[-1].arrival, seated=0, finished=10_000))
+    assert throughput(straggler, seats=SEATS) == pytest.approx(SEATS / 20)
