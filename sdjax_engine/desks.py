@@ -16,8 +16,12 @@ from sdjax_engine.tickets import Ticket
 from sdjax_engine.turns import Demand
 
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
-SHORT_SECONDS, LONG_SECONDS = 0.1, 1.0
-"""How long a run is at most, beyond one evaluation: with seats free, and with a full batch."""
+SHORT_SECONDS, LONG_SECONDS = 0.02, 1.0
+"""How long a run is at most, beyond one evaluation: with seats free, and with a full batch.
+
+Whoever comes waits for one run and a half on average, so with seats free a run is hardly longer than the host
+needs to queue the next.
+"""
 
 LIMITS = RunLimits()
 

@@ -31,7 +31,11 @@ from sdjax_engine.wording import first_line
 
 logger = logging.getLogger(__name__)
 
-RUNS_AHEAD = 1  # runs that the devices have before them while the host waits for an earlier one
+# Runs that the devices have before them while the host waits for an earlier one. A newcomer sits down behind
+# all of them; with somebody in the line there is no free seat for one, and devices that finish at different
+# times have something to go on with.
+RUNS_AHEAD = 1
+RUNS_AHEAD_WITH_A_LINE = 2
 MOST_ATTEMPTS = 2
 STUCK = "The devices hung twice while this picture was painted."
 COMPILING = 60.0  # seconds that the programs of a lane take to compile, or so
@@ -92,7 +96,7 @@ class Painting:
         desk = self._next_desk()
         if desk is not None:
             self._launch(desk)
-        while len(self._flights) > (RUNS_AHEAD if desk else 0):
+        while len(self._flights) > _runs_ahead(desk):
             self._land(self._flights[0])
 
     def anew(self, watch: Watch) -> Painting:
@@ -348,3 +352,9 @@ class Painting:
             ticket.tell_trouble(trouble)
         people = [(ticket, ticket.prepared.evaluations) for ticket in tickets]
         desk.seats.rejoin(people, alone=trouble is Trouble.FAILED, now=self._clock())
+
+
+def _runs_ahead(desk: Desk | None) -> int:
+    if desk is None:
+        return 0
+    return RUNS_AHEAD_WITH_A_LINE if desk.seats.waiting else RUNS_AHEAD
