@@ -53,6 +53,7 @@ class PaintingThread:
         self._closing = False
         self._dropping = False
         self._restarts = 0
+        self._hanging = False
         self._ended = threading.Event()
         self._watch = Watch(clock=clock, stuck_after=stuck_after)
         self._painting = Painting(desks, clock=clock, spares=spares, watch=self._watch)
@@ -98,8 +99,11 @@ class PaintingThread:
             self._closing = True
             self._dropping = self._dropping or not drain
             self._door.notify_all()
-        if threading.current_thread() is not self._thread and self._thread.ident is not None:
-            self._ended.wait()
+        if threading.current_thread() is self._thread or self._thread.ident is None:
+            return
+        self._ended.wait()
+        if not self._hanging:
+            self._thread.join()
 
     def _thread_for(self, painting: Painting) -> threading.Thread:
         return threading.Thread(target=self._work, args=(painting,), name="sdjax-engine", daemon=True)
@@ -180,6 +184,7 @@ class PaintingThread:
         stuck = self._painting
         if self._restarts and not stuck.landed:
             logger.error("the devices still do not answer: the engine is given up")
+            self._hanging = True
             self._lock_up(stuck, HANGING)
             return
         logger.error("the devices do not answer: their work begins anew")
