@@ -16,11 +16,11 @@ from sdjax_engine.tickets import Ticket
 from sdjax_engine.turns import Demand
 
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
-SHORT_SECONDS, LONG_SECONDS = 0.02, 1.0
-"""How long a run is at most, beyond one evaluation: with seats free, and with a full batch.
+SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
+"""How long a run is at most, beyond one evaluation: with seats free, so while other lanes wait, and full.
 
 Whoever comes waits for one run and a half on average, so with seats free a run is hardly longer than the host
-needs to queue the next.
+needs to queue the next. Where lanes take turns, each turn must be worth its trouble.
 """
 
 LIMITS = RunLimits()
@@ -150,14 +150,14 @@ class Desk:
         """Which lane it serves."""
         return self.device.lane
 
-    @property
-    def limits(self) -> RunLimits:
-        """How long its runs may be, in evaluations."""
+    def limits(self, *, shared: bool = False) -> RunLimits:
+        """How long its runs may be, in evaluations; `shared` where other lanes wait for their turns."""
         seconds = self.seconds_per_evaluation
         if not seconds:
             return LIMITS
+        most, briefly = (LIMITS.long, SHARED_SECONDS) if shared else (LIMITS.short, SHORT_SECONDS)
         return RunLimits(
-            short=max(1, min(LIMITS.short, int(SHORT_SECONDS / seconds))),
+            short=max(1, min(most, int(briefly / seconds))),
             long=max(1, min(LIMITS.long, int(LONG_SECONDS / seconds))),
         )
 

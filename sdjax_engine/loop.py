@@ -140,7 +140,7 @@ class Painting:
         flight = Flight(desk=desk, queued_at=self._clock(), wanted=desk.demand.seats)
         self._preparing = flight
         try:
-            with self._watch.blocked(desk.estimate(desk.limits.long)):
+            with self._watch.blocked(desk.estimate(desk.limits().long)):
                 self._prepare_run(flight)
         except Exception as error:
             logger.exception("a run of %s could not be started", desk.lane)
@@ -169,7 +169,8 @@ class Painting:
             newcomers += desk.seats.pad(self._wishes(desk))
         if newcomers:
             desk.device.admit({placement.seat: placement.ticket.prepared for placement in newcomers})
-        flight.spans = desk.seats.plan_run(desk.limits)
+        shared = sum(1 for _ in self._ready_desks()) > 1
+        flight.spans = desk.seats.plan_run(desk.limits(shared=shared))
         flight.run = desk.device.denoise({span.seat: (span.start, span.stop) for span in flight.spans})
         last = {span.seat: span.ticket for span in flight.people if span.last}
         decoded = desk.device.decode(list(last)) if last else {}
