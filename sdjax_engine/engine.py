@@ -23,6 +23,8 @@ from sdjax_engine.executables import Executables
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.loras import LoraBank
+from sdjax_engine.models.attention_backend import found_backend
+from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import DevicesFailed, Image, InvalidRequest, Lane, Offer, OnProgress, Request
 from sdjax_engine.residency import Residency, usable_memory
@@ -66,6 +68,7 @@ class Engine:
         mesh = devices.open_mesh()
         for line in devices.report(mesh):
             report(line)
+        report(describe(found_backend(), config.dtype))
         executables = Executables(config.cache_dir, mesh) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
         residency = Residency(mesh, usable_memory(mesh, config.device_memory), clock=clock)

@@ -25,7 +25,7 @@ from sdjax_engine.request import Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
 from sdjax_engine.starting import start_picture
-from sdjax_engine.state import Conditioning, Newcomer, SeatState, StartPicture
+from sdjax_engine.state import Conditioning, KeysValues, Newcomer, SeatState, StartPicture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class LaneShapes:
             noise=self.zeros(count, *self.latents),
             start=self.from_noise(count),
             conditioning=Conditioning(
-                context=self.zeros(count, halves, *encoding.hidden.shape[1:], dtype=encoding.hidden.dtype),
+                keys_values=self.no_keys_values(count),
                 lengths=self.zeros(count, halves, dtype=np.int32),
                 text_embeds=self.zeros(
                     count, halves, *encoding.pooled.shape[1:], dtype=encoding.pooled.dtype
@@ -98,6 +98,18 @@ class LaneShapes:
             seed=self.zeros(count, dtype=np.uint32),
             rows=self.zeros(count, MAX_ROWS, ROW),
         )
+
+    def no_keys_values(self, count: int) -> KeysValues:
+        """Return keys and values for so many seats, all zeros."""
+        hidden = self.model.encoding.hidden
+        halves, tokens = self.model.halves(self.lane), hidden.shape[1]
+        return {
+            place: (
+                self.zeros(count, halves, tokens, width, dtype=hidden.dtype),
+                self.zeros(count, halves, tokens, width, dtype=hidden.dtype),
+            )
+            for place, width in self.model.widths_of_keys_values.items()
+        }
 
     def from_noise(self, count: int) -> StartPicture:
         """Return what pictures start from that start from noise alone."""
@@ -157,13 +169,20 @@ def compile_lane(shapes: LaneShapes, compiler: Compiler, *, start_pictures: bool
 
 
 def compile_admit(shapes: LaneShapes, compiler: Compiler, state: SeatState) -> Program:
-    """(state, negative, positive, start, newcomer) → state."""
-    encoding = shapes.model.encoding
+    """(network's arrays, state, negative, positive, start, newcomer) → state."""
+    model, encoding = shapes.model, shapes.model.encoding
+
+    def admit(arrays: tuple[Any, Bank], *arguments: Any) -> SeatState:
+        return painting.admit(model.project(arrays), *arguments)
+
     newcomer = Newcomer(*map(shapes.spread, shapes.nobody()))
-    arguments = state, encoding, encoding, shapes.from_noise(shapes.devices), newcomer
-    specs = (devices.BY_SEAT,) * 5
     return compiler.compile(
-        f"{shapes.lane} admit", painting.admit, *arguments, specs=specs, donate=(0,), facts=shapes.facts
+        f"{shapes.lane} admit",
+        admit,
+        *(model.shapes.of_network, state, encoding, encoding, shapes.from_noise(shapes.devices), newcomer),
+        specs=(devices.REPLICATED, *[devices.BY_SEAT] * 5),
+        donate=(1,),
+        facts=shapes.facts,
     )
 
 

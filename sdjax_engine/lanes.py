@@ -187,7 +187,9 @@ class DeviceLane:
             negative, positive = (self._model.encodings.gather(half) for half in zip(*texts, strict=True))
             start = self._start(prepared, told.seed)
             newcomer = Newcomer(*map(self._shapes.spread, told))
-            self._state = self._programs.admit(self._state, negative, positive, start, newcomer)
+            self._state = self._programs.admit(
+                self._model.arrays.of_network, self._state, negative, positive, start, newcomer
+            )
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""

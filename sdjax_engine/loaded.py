@@ -15,10 +15,13 @@ from sdjax_engine import devices
 from sdjax_engine.encodings import REMEMBERED, Encoder, Text, TextEncodings, encode_text, text_arrays
 from sdjax_engine.ledger import Need
 from sdjax_engine.loras import TEXT_ENCODERS, UNET, LoraBank, SeatRows
+from sdjax_engine.models.attended import Projection
+from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.clip_pixels import clip_pixels, settle_preprocessing
 from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.models.safety_checker_config import CONCEPTS, is_found
-from sdjax_engine.painting import Decoder, Judge, Network
+from sdjax_engine.models.unet_config import cross_attentions
+from sdjax_engine.painting import Decoder, Judge, Network, Project
 from sdjax_engine.pictures import Fitted, fitted
 from sdjax_engine.planner import Planner
 from sdjax_engine.programs import Compiler, Program, working_memory
@@ -35,7 +38,7 @@ from sdjax_engine.request import (
 )
 from sdjax_engine.residency import Residency
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config
-from sdjax_engine.state import Conditioning, Encoding
+from sdjax_engine.state import Conditioning, Encoding, KeysValues
 from sdjax_engine.weights import Checkpoint, Parameters
 from sdjax_engine.weights.networks import autoencoder_in_float32
 from sdjax_engine.wording import in_bytes
@@ -169,7 +172,8 @@ class LoadedModel:
         networks = {"unet": checkpoint.unet, "vae": checkpoint.vae, "checker": checkpoint.safety_checker}
         networks |= {str(index): each.component for index, each in enumerate(checkpoint.text_encoders)}
         configs = {name: each.config for name, each in networks.items() if each is not None}
-        return [checkpoint.pipeline, configs, checkpoint.preprocessor_config, self.offer.prompt_chunks]
+        rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().widest_head
+        return [checkpoint.pipeline, configs, *rest]
 
     @property
     def no_text(self) -> Text:
@@ -212,23 +216,43 @@ class LoadedModel:
 
     def network(self, arrays: tuple[Any, Bank]) -> Network:
         """The denoising network over `ModelArrays.of_network`, as `painting` asks it; to be traced."""
-        parameters, bank = arrays
 
         def ask(
             sample: jax.Array, timesteps: jax.Array, guidance_scale: jax.Array, told: Conditioning
         ) -> jax.Array:
-            unet = self.unet.blueprint.adapted(parameters, bank, told.lora_rows, told.lora_scales)
+            unet = self.unet.blueprint.adapted(*arrays, told.lora_rows, told.lora_scales)
             further: dict[str, jax.Array] = {}
-            if self.offer.prompt_chunks > 1:
-                further["context_lengths"] = told.lengths
             if self._told_sizes:
                 further |= {"text_embeds": told.text_embeds, "time_ids": told.time_ids}
             if self._told_guidance:
                 further["guidance"] = guidance_scale
-            predicted: jax.Array = unet(sample, timesteps, told.context, **further)
+            prompt = Projection(told.keys_values, self._lengths(told.lengths))
+            predicted: jax.Array = unet(sample, timesteps, prompt, **further)
             return predicted
 
         return ask
+
+    def project(self, arrays: tuple[Any, Bank]) -> Project:
+        """What that network's layers make of texts; to be traced."""
+
+        def make(
+            hidden: jax.Array, lengths: jax.Array, lora_rows: jax.Array, lora_scales: jax.Array
+        ) -> KeysValues:
+            unet = self.unet.blueprint.adapted(*arrays, lora_rows, lora_scales)
+            return dict(unet.project(hidden, self._lengths(lengths)).keys_values)
+
+        return make
+
+    @property
+    def widths_of_keys_values(self) -> dict[str, int]:
+        """How wide the keys and values are of each layer that attends to the prompt, by its place."""
+        parameters = self.shapes.unet
+        places = cross_attentions(parameters, self.unet.config)
+        return {place: parameters[f"{place}.to_k.kernel"].shape[-1] for place in places}
+
+    def _lengths(self, lengths: jax.Array) -> jax.Array | None:
+        """The texts' lengths where they may differ."""
+        return lengths if self.offer.prompt_chunks > 1 else None
 
     def decoder(self, parameters: Any, *, in_float32: bool = False) -> tuple[Decoder, Judge | None]:
         """The picture decoder and the safety checker over `ModelArrays.of_decoding`; for traced functions.

@@ -6,6 +6,7 @@ the same however many there are. Rows never meet either: a picture depends on it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import jax
@@ -14,7 +15,17 @@ import jax.numpy as jnp
 from sdjax_engine.noise import fresh_noise, initial_noise
 from sdjax_engine.samplers import step
 from sdjax_engine.samplers.tables import Column
-from sdjax_engine.state import Conditioning, Encoding, Newcomer, SeatState, StartPicture
+from sdjax_engine.state import Conditioning, Encoding, KeysValues, Newcomer, SeatState, StartPicture
+
+
+class Project(Protocol):
+    """What the layers of the denoising network make of texts, as `Conditioning` holds it, row by row."""
+
+    def __call__(
+        self, hidden: jax.Array, lengths: jax.Array, lora_rows: jax.Array, lora_scales: jax.Array
+    ) -> KeysValues:
+        """Return keys and values of `hidden` (texts, tokens, width), all under the same LoRAs (1, rank)."""
+        ...
 
 
 class Network(Protocol):
@@ -51,7 +62,8 @@ class Decoded(NamedTuple):
     scores: jax.Array  # (1, concepts) float32; none without a safety checker
 
 
-def admit(
+def admit(  # noqa: PLR0917 – what is known of a newcomer, in the order in which it comes to be
+    project: Project,
     state: SeatState,
     negative: Encoding,
     positive: Encoding,
@@ -59,18 +71,40 @@ def admit(
     newcomer: Newcomer[jax.Array],
 ) -> SeatState:
     """Write the newcomer into its seat, nothing of who sat there before being left."""
-    guided = state.conditioning.context.shape[1] == 2
-    halves = (negative, positive) if guided else (positive,)
-    noise = initial_noise(newcomer.seed[0], state.x.shape[1:])[None]
+
+    def write(state: SeatState) -> SeatState:
+        guided = state.conditioning.lengths.shape[1] == 2
+        halves = (negative, positive) if guided else (positive,)
+        fresh, seat = seated(project, halves, start, newcomer), newcomer.seat[0]
+        written: SeatState = jax.tree.map(
+            lambda rows, one: jax.lax.dynamic_update_slice_in_dim(rows, one, seat, 0), state, fresh
+        )
+        return written
+
+    admitted: SeatState = jax.lax.cond(newcomer.seat[0] >= 0, write, lambda state: state, state)
+    return admitted
+
+
+def seated(
+    project: Project, halves: Sequence[Encoding], start: StartPicture, newcomer: Newcomer[jax.Array]
+) -> SeatState:
+    """What one seat holds of a newcomer that is told these texts."""
+    noise = initial_noise(newcomer.seed[0], start.latents.shape[1:])[None]
     x = newcomer.init_latent_scale[0] * start.latents + newcomer.init_noise_sigma[0] * noise
-    fresh = SeatState(
+    keys_values = project(
+        jnp.concatenate([half.hidden for half in halves]),
+        jnp.concatenate([half.length for half in halves]),
+        newcomer.lora_rows,
+        newcomer.lora_scales,
+    )
+    return SeatState(
         x=x,
         r=jnp.zeros_like(x),
         history=step.empty_history(x),
         noise=noise,
         start=start,
         conditioning=Conditioning(
-            context=jnp.stack([half.hidden for half in halves], axis=1),
+            keys_values=jax.tree.map(lambda texts: texts[None], keys_values),
             lengths=jnp.stack([half.length for half in halves], axis=1),
             text_embeds=jnp.stack([half.pooled for half in halves], axis=1),
             time_ids=newcomer.time_ids,
@@ -81,16 +115,6 @@ def admit(
         seed=newcomer.seed,
         rows=newcomer.rows,
     )
-
-    def write(state: SeatState) -> SeatState:
-        seat = newcomer.seat[0]
-        written: SeatState = jax.tree.map(
-            lambda rows, one: jax.lax.dynamic_update_slice_in_dim(rows, one, seat, 0), state, fresh
-        )
-        return written
-
-    admitted: SeatState = jax.lax.cond(newcomer.seat[0] >= 0, write, lambda state: state, state)
-    return admitted
 
 
 def denoise(
@@ -159,7 +183,9 @@ def rows_of(told: Conditioning) -> Conditioning:
     """The same with one row for each half of each seat, as the network sees them; LoRAs stay one for each."""
     seats, halves = told.lengths.shape
     return told._replace(
-        context=told.context.reshape(seats * halves, *told.context.shape[2:]),
+        keys_values=jax.tree.map(
+            lambda each: each.reshape(seats * halves, *each.shape[2:]), told.keys_values
+        ),
         lengths=told.lengths.reshape(seats * halves),
         text_embeds=told.text_embeds.reshape(seats * halves, -1),
         time_ids=jnp.repeat(told.time_ids, halves, axis=0),

@@ -11,17 +11,20 @@ from typing import Generic, NamedTuple, TypeVar
 import jax
 
 Rows = TypeVar("Rows")
+KeysValues = dict[str, tuple[jax.Array, jax.Array]]
+"""Keys and values of each layer that attends to the prompt, by its place in the network."""
 
 
 class Conditioning(NamedTuple):
     """What the network is told of the wish besides the noisy picture.
 
-    `halves` are the negative prompt and the prompt in a guided lane, the prompt alone otherwise. Of the
-    `tokens` of an encoding only the first `lengths` count. The LoRAs are the rows of the model's bank that a
-    picture gathers, and how strong each is.
+    `halves` are the negative prompt and the prompt in a guided lane, the prompt alone otherwise. The texts'
+    encodings are held as what each layer that attends to them makes of them, once for all evaluations: its
+    keys and values, of whose `tokens` only the first `lengths` count. The LoRAs are the rows of the model's
+    bank that a picture gathers, and how strong each is.
     """
 
-    context: jax.Array  # (seats, halves, tokens, width)
+    keys_values: KeysValues  # each (seats, halves, tokens, width)
     lengths: jax.Array  # (seats, halves) int32
     text_embeds: jax.Array  # (seats, halves, pooled width)
     time_ids: jax.Array  # (seats, 6 or 0) float32

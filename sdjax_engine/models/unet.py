@@ -8,7 +8,8 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from sdjax_engine.models.activations import activation
-from sdjax_engine.models.attention import Context
+from sdjax_engine.models.attended import Context, Projection
+from sdjax_engine.models.attention import Attention, BasicTransformerBlock
 from sdjax_engine.models.config import Config
 from sdjax_engine.models.layers import (
     GroupNorm,
@@ -65,12 +66,14 @@ class UNet2DConditionModel(nnx.Module):
         self.flip_sin_to_cos = values["flip_sin_to_cos"]
         self.freq_shift = values["freq_shift"]
         self.center_input_sample = values["center_input_sample"]
+        for place, attention in cross_attentions(self).items():
+            attention.place = place
 
     def __call__(
         self,
         sample: Array,
         timesteps: Array,
-        context: Array,
+        context: Array | Projection,
         *,
         context_lengths: Array | None = None,
         text_embeds: Array | None = None,
@@ -81,26 +84,40 @@ class UNet2DConditionModel(nnx.Module):
 
         `sample` is `(n, h, w, in_channels)`, `timesteps` `(n,)` and may be fractional, and `context`
         `(n, length, cross_attention_dim)`, the prompt's encoding. With `context_lengths` (n,) int32, at
-        least 1, what stands beyond them has no influence, whatever it is. Networks with an
+        least 1, what stands beyond them has no influence, whatever it is. In place of both, what `project`
+        made of them may be given. Networks with an
         `addition_embed_type` also need the pooled encoding `text_embeds` (n, pooled width) and the sizes
         `time_ids` (n, count); those with a `time_cond_proj_dim` take the scale of the `guidance` (n,) they
         were distilled with. Rows never meet: each result depends on its own row only. Raises ValueError
         where something is given that the network does not take, or not given that it needs.
         """
-        attended = Context(context.astype(self.dtype), context_lengths).without_rest()
+        told = context if isinstance(context, Projection) else self.read(context, context_lengths)
         time = self.act(self.add_to_time(self.embed_time(timesteps, guidance), text_embeds, time_ids))
         x = sample.astype(self.dtype)
         x = self.conv_in(2 * x - 1 if self.center_input_sample else x)
         skips = [x]
         for down in self.down_blocks:
-            x, more = down(x, time, attended)
+            x, more = down(x, time, told)
             skips += more
         if self.mid_block is not None:
-            x = self.mid_block(x, time, attended)
+            x = self.mid_block(x, time, told)
         for up in self.up_blocks:
             used = [skips.pop() for _ in up.resnets]
-            x = up(x, used, time, attended, skips[-1].shape[1:3] if skips else None)
+            x = up(x, used, time, told, skips[-1].shape[1:3] if skips else None)
         return self.conv_out(self.act(self.conv_norm_out(x)))
+
+    def project(self, context: Array, context_lengths: Array | None = None) -> Projection:
+        """Return what the layers that attend to the prompt make of it: their keys and values, by place.
+
+        What stands beyond the lengths is zeros in them.
+        """
+        states = self.read(context, context_lengths).states
+        made = {place: layer.project(states) for place, layer in cross_attentions(self).items()}
+        return Projection(made, context_lengths)
+
+    def read(self, context: Array, context_lengths: Array | None) -> Context:
+        """Return the prompt's encoding in the network's dtype, without what stands beyond the lengths."""
+        return Context(context.astype(self.dtype), context_lengths).without_rest()
 
     def embed_time(self, timesteps: Array, guidance: Array | None) -> Array:
         """Return the embedding `(n, time_width)` of the timesteps and of the guidance, where there is any."""
@@ -128,6 +145,16 @@ class UNet2DConditionModel(nnx.Module):
             values, width, flip_sin_to_cos=self.flip_sin_to_cos, freq_shift=self.freq_shift
         )
         return sinusoids.astype(self.dtype)
+
+
+def cross_attentions(network: nnx.Module) -> dict[str, Attention]:
+    """Return the layers that attend to the prompt, by their path with dots."""
+    return {
+        ".".join(map(str, (*path, name))): attention
+        for path, block in nnx.iter_modules(network)
+        if isinstance(block, BasicTransformerBlock)
+        for name, attention in block.cross_attentions.items()
+    }
 
 
 def addition_embedding(values: Config, time_width: int, shared: Shared) -> TimestepEmbedding | None:

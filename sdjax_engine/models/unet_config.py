@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sdjax_engine.models.config import Config, check_divisible, check_lengths, per_block, refuse, settle
@@ -61,6 +62,7 @@ UNUSED = frozenset(
     }
 )
 INTEGERS = ("num_attention_heads", "cross_attention_dim", "layers_per_block")
+KEYS = ".to_k.kernel"
 PER_BLOCK = (*INTEGERS, "transformer_layers_per_block", "only_cross_attention")
 
 
@@ -142,6 +144,23 @@ def spread(value: Any, count: int) -> tuple[Any, ...]:
 def has_attention(block_type: str) -> bool:
     """Whether blocks of this type attend to the prompt."""
     return block_type.startswith("CrossAttn")
+
+
+def cross_attentions(parameters: Iterable[str], values: Config) -> list[str]:
+    """Return the places of the layers that attend to the prompt; `parameters` are the network's paths."""
+    places = (path.removesuffix(KEYS) for path in parameters if path.endswith(KEYS))
+    return [
+        place for place in places if place.endswith(".attn2") or attends_only_to_the_prompt(place, values)
+    ]
+
+
+def attends_only_to_the_prompt(place: str, values: Config) -> bool:
+    """Whether the block that a layer stands in has no self-attention; the middle one always has."""
+    kind, block, *_ = place.split(".")
+    if kind == "mid_block":
+        return False
+    only: tuple[bool, ...] = values["only_cross_attention"]
+    return only[int(block)] if kind == "down_blocks" else only[-1 - int(block)]
 
 
 def check_heads(values: Config) -> None:

@@ -50,11 +50,12 @@ def latents_of(  # noqa: PLR0917 – what a call is made of, in the order in whi
     halves = 2 if form.guided else 1
     told = {"text_embeds": condition.text_embeds, "time_ids": condition.time_ids}
     told = {name: value for name, value in told.items() if value is not None}
+    prompt = unet.project(condition.context)
 
     def predict(x: jax.Array, timesteps: jax.Array) -> jax.Array:
         seen = x if start.beside is None else jnp.concatenate([x, start.beside], axis=-1)
         rows = jnp.concatenate([seen] * halves), jnp.concatenate([timesteps] * halves)
-        m = unet(*rows, condition.context, **told).astype(jnp.float32)
+        m = unet(*rows, prompt, **told).astype(jnp.float32)
         return guide(m, inputs.guidance_scale) if form.guided else m
 
     return denoise(predict, start.x, inputs.key, sampling)

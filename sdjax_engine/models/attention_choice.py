@@ -1,0 +1,102 @@
+"""Which kernel computes an attention: a pure function of its shape and of what the backend can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+CUDNN_DTYPES = ("bfloat16", "float16")
+CUDNN_WIDTH_STEP = 8
+CUDNN_LEAST_QUERIES = 64
+FLASH_LEAST_TOKENS = 1024
+FLASH_TOKENS_STEP = 128
+CPU_SCORES = 2**19
+"""How many float32 scores the CPU holds at once: 2 MiB, which stay in the cache of a core."""
+ACCELERATOR_SCORES = 2**26
+"""How many an accelerator holds at once where no kernel spares it them: 256 MiB."""
+
+
+class Kernel(StrEnum):
+    """The ways to compute attention; `attention_kernels` has the function of each."""
+
+    CUDNN = "cudnn"
+    FLASH = "flash"
+    XLA = "xla"
+    XLA_IN_PARTS = "xla in parts"
+    BY_HEAD = "by head"
+    BY_HEAD_IN_PARTS = "by head, in parts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionShape:
+    """What is attended: `rows` of `queries` to `keys`, in `heads` of this `width` and dtype each.
+
+    With `lengths`, each row has its own number of keys; `causal`, a query sees none that come later.
+    """
+
+    rows: int
+    queries: int
+    keys: int
+    heads: int
+    width: int
+    dtype: str
+    causal: bool = False
+    lengths: bool = False
+
+    @property
+    def scores(self) -> int:
+        """How many products of a query and a key there are."""
+        return self.rows * self.heads * self.queries * self.keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """What computes: JAX's name of the platform ("cpu", "gpu", "tpu") and what was found to work there.
+
+    `widest_head` is that of the platform's own fused kernel, 0 where there is none; `problem` says why none.
+    """
+
+    platform: str
+    widest_head: int = 0
+    problem: str | None = None
+
+
+def choose(shape: AttentionShape, backend: Backend) -> Kernel:
+    """Return the fastest kernel that takes this shape and whose memory is bounded."""
+    if backend.platform == "cpu":
+        in_parts = shape.scores > CPU_SCORES and not shape.causal
+        return Kernel.BY_HEAD_IN_PARTS if in_parts else Kernel.BY_HEAD
+    if backend.platform == "gpu" and takes_cudnn(shape, backend.widest_head):
+        return Kernel.CUDNN
+    if backend.platform == "tpu" and takes_flash(shape, backend.widest_head):
+        return Kernel.FLASH
+    in_parts = shape.scores > ACCELERATOR_SCORES and not shape.causal
+    return Kernel.XLA_IN_PARTS if in_parts else Kernel.XLA
+
+
+def takes_cudnn(shape: AttentionShape, widest_head: int) -> bool:
+    """Whether cuDNN's fused attention takes it; for a few queries it is not worth its while."""
+    fits = shape.width <= widest_head and shape.width % CUDNN_WIDTH_STEP == 0
+    return fits and shape.dtype in CUDNN_DTYPES and shape.queries >= CUDNN_LEAST_QUERIES
+
+
+def takes_flash(shape: AttentionShape, widest_head: int) -> bool:
+    """Whether the TPU's kernel takes it: long self-attention, in whole blocks."""
+    long = min(shape.queries, shape.keys) >= FLASH_LEAST_TOKENS
+    whole = shape.queries % FLASH_TOKENS_STEP == 0 and shape.keys % FLASH_TOKENS_STEP == 0
+    return long and whole and shape.width <= widest_head and not (shape.causal or shape.lengths)
+
+
+def describe(backend: Backend, dtype: str) -> str:
+    """Return the line that a start-up says of the attention of networks in this dtype."""
+    if backend.platform == "cpu":
+        return "attention: XLA, head by head, long ones in parts that fit into the cache"
+    if backend.problem is not None:
+        return f"attention: XLA, because {backend.problem}"
+    if backend.platform == "gpu" and dtype not in CUDNN_DTYPES:
+        return f"attention: XLA, because cuDNN computes in {' and '.join(CUDNN_DTYPES)} and not in {dtype}"
+    if backend.platform == "gpu":
+        return f"attention: cuDNN for heads up to {backend.widest_head} wide, XLA for others"
+    if backend.platform == "tpu":
+        return f"attention: Pallas flash attention from {FLASH_LEAST_TOKENS} tokens on, XLA for others"
+    return f"attention: XLA, because no other kernel is known for the platform {backend.platform}"

@@ -1,0 +1,171 @@
+"""The kernels of attention; all take queries, keys and values `(n, length, heads, width of a head)`.
+
+Scores and softmax are float32 in each. Rows never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from sdjax_engine.models.attended import KeyValues
+from sdjax_engine.models.attention_choice import ACCELERATOR_SCORES, CPU_SCORES, Kernel
+
+FLASH_BLOCK = 512
+LANES = 128
+
+
+def by_xla(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """The library's own form, all scores in memory at once."""
+    return by_library(queries, keys_values, causal=causal, implementation="xla")
+
+
+def by_cudnn(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """CuDNN's fused attention: no scores in memory; bfloat16 and float16 on Nvidia's GPUs."""
+    return by_library(queries, keys_values, causal=causal, implementation="cudnn")
+
+
+def by_library(
+    queries: Array, keys_values: KeyValues, *, causal: bool, implementation: Literal["xla", "cudnn"]
+) -> Array:
+    keys, values, lengths = keys_values
+    with jax.numpy_dtype_promotion(
+        "standard"
+    ):  # the library's own float32 scores do not trace under "strict"
+        attended: Array = jax.nn.dot_product_attention(
+            queries,
+            keys,
+            values,
+            is_causal=causal,
+            key_value_seq_lengths=lengths,
+            implementation=implementation,
+        )
+    return attended
+
+
+def by_xla_in_parts(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """The same for some queries after the others, so that the scores in memory are bounded."""
+    check_not_causal(causal)
+    n, _, heads, _ = queries.shape
+    scores_of_a_query = n * heads * keys_values.keys.shape[1]
+
+    def attend_part(part: Array) -> Array:  # (queries of the part, n, heads, width)
+        return by_xla(part.swapaxes(0, 1), keys_values, causal=False).swapaxes(0, 1)
+
+    size = max(ACCELERATOR_SCORES // scores_of_a_query, 1)
+    return in_parts(attend_part, queries.swapaxes(0, 1), size=size).swapaxes(0, 1)
+
+
+def by_flash(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """Pallas' flash attention for TPUs (Dao et al. 2022); heads are padded to whole lanes."""
+    from jax.experimental.pallas.ops.tpu import flash_attention as pallas  # noqa: PLC0415 - slow to import
+
+    check_not_causal(causal)
+    width = queries.shape[-1]
+    spare = -width % LANES
+    by_head = (
+        jnp.pad(each.swapaxes(1, 2), ((0, 0), (0, 0), (0, 0), (0, spare)))
+        for each in (queries, keys_values.keys, keys_values.values)
+    )
+    q, k, v = by_head  # (n, heads, length, whole lanes)
+    block_q, block_k = (block_of(each.shape[2]) for each in (q, k))
+    blocks = pallas.BlockSizes(block_q=block_q, block_k_major=block_k, block_k=block_k, block_b=1)
+    attended: Array = pallas.flash_attention(q, k, v, sm_scale=width**-0.5, block_sizes=blocks)
+    return attended[..., :width].swapaxes(1, 2)
+
+
+def block_of(tokens: int) -> int:
+    """Return the largest block of whole lanes, at most `FLASH_BLOCK`, that divides the tokens."""
+    return next(size for size in range(FLASH_BLOCK, 0, -LANES) if tokens % size == 0)
+
+
+def by_head(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """Each head's matrices contiguous: XLA's products on the CPU take 0.5 to 0.8 of the time."""
+    each_by_head = (each.swapaxes(1, 2) for each in (queries, keys_values.keys, keys_values.values))
+    q, k, v = each_by_head  # (n, heads, length, width)
+    scores = jnp.einsum("nhtd,nhsd->nhts", q, k, preferred_element_type=jnp.float32)
+    scores = scores * np.float32(q.shape[-1] ** -0.5)
+    allowed = allowed_pairs(scores.shape, keys_values.lengths, causal=causal)
+    if allowed is not None:
+        scores = jnp.where(allowed, scores, -jnp.inf)
+    weights = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
+    return jnp.einsum("nhts,nhsd->nhtd", weights, v).swapaxes(1, 2)
+
+
+def by_head_in_parts(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """One head after the other, of each some queries at a time, whose scores stay in the cache.
+
+    Scores in memory cost a CPU two to four times the time. Each query meets all its keys at once, so that
+    there is no running maximum, as flash attention has it.
+    """
+    check_not_causal(causal)
+    n, length, heads, width = queries.shape
+    keys, values, lengths = keys_values
+    apart = (each.swapaxes(1, 2).reshape(n * heads, -1, width) for each in (queries, keys, values))
+    of_each = None if lengths is None else jnp.repeat(lengths, heads)
+    size = max(CPU_SCORES // keys.shape[1], 1)
+
+    def attend_head(q: Array, k: Array, v: Array, count: Array | None) -> Array:  # (length, width) each
+
+        def attend_part(part: Array) -> Array:
+            scores = jnp.einsum("td,sd->ts", part, k, preferred_element_type=jnp.float32)
+            scores = scores * np.float32(width**-0.5)
+            if count is not None:
+                scores = jnp.where(jnp.arange(len(k), dtype=jnp.int32) < count, scores, -jnp.inf)
+            exponentials = jnp.exp(scores - scores.max(-1, keepdims=True))
+            summed = jnp.dot(exponentials.astype(v.dtype), v, preferred_element_type=jnp.float32)
+            return (summed / exponentials.sum(-1, keepdims=True)).astype(v.dtype)
+
+        return in_parts(attend_part, q, size=size)
+
+    attended = jax.lax.map(lambda one: attend_head(*one), (*apart, of_each))
+    return attended.reshape(n, heads, length, width).swapaxes(1, 2)
+
+
+def in_parts(function: Callable[[Array], Array], tokens: Array, *, size: int) -> Array:
+    """Return `function` of `tokens`, given at most `size` of them at once, one part after the other.
+
+    Tokens are the first axis and must not depend on one another. Parts are equal: zeros fill up the last.
+    """
+    count = tokens.shape[0]
+    parts = -(-count // size)
+    if parts == 1:
+        return function(tokens)
+    each = -(-count // parts)
+    padded = jnp.pad(tokens, ((0, parts * each - count), *[(0, 0)] * (tokens.ndim - 1)))
+    done = jax.lax.map(function, padded.reshape(parts, each, *tokens.shape[1:]))
+    return done.reshape(parts * each, *done.shape[2:])[:count]
+
+
+def allowed_pairs(shape: tuple[int, ...], lengths: Array | None, *, causal: bool) -> Array | None:
+    """Which keys a query may attend to, (n or 1, 1, queries or 1, keys); None: all."""
+    places = jnp.arange(shape[-1], dtype=jnp.int32)
+    allowed = None if lengths is None else places < lengths[:, None, None, None]
+    if not causal:
+        return allowed
+    earlier = (places <= jnp.arange(shape[-2], dtype=jnp.int32)[:, None])[None, None]
+    return earlier if allowed is None else allowed & earlier
+
+
+def check_not_causal(causal: bool) -> None:
+    if causal:
+        raise ValueError("This kernel attends to every key.")
+
+
+Attend = Callable[..., Array]
+KERNELS: Mapping[Kernel, Attend] = MappingProxyType(
+    {
+        Kernel.CUDNN: by_cudnn,
+        Kernel.FLASH: by_flash,
+        Kernel.XLA: by_xla,
+        Kernel.XLA_IN_PARTS: by_xla_in_parts,
+        Kernel.BY_HEAD: by_head,
+        Kernel.BY_HEAD_IN_PARTS: by_head_in_parts,
+    }
+)

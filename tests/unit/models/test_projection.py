@@ -1,0 +1,141 @@
+"""Keys and values of a prompt made once predict what the prompt's encoding predicts, and cost no step.
+
+The engine paints by them, so that every comparison of its pictures with the reference's holds them as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+import pytest
+from checkpoints import UNET, UNET_XL
+from flax import nnx
+from jaxprs import equations
+from networks import QUICK
+
+from sdjax_engine.models.attended import Projection
+from sdjax_engine.models.layers import Linear
+from sdjax_engine.models.lora import layers_of
+from sdjax_engine.models.lora_bank import Factors
+from sdjax_engine.models.unet import UNet2DConditionModel
+from sdjax_engine.models.unet_config import cross_attentions, settle_unet_config
+from sdjax_engine.weights.blueprint import Blueprint, Parameters
+from sdjax_engine.weights.networks import OneKey
+
+Array = npt.NDArray[Any]
+SEATS, HALVES, KEYS, RANK = 2, 2, 9, 2
+ROWS = SEATS * HALVES
+LENGTHS = np.array([9, 4, 1, 9], np.int32)
+ONLY_CROSS = {
+    "down_block_types": ("CrossAttnDownBlock2D",) * 2,
+    "up_block_types": ("CrossAttnUpBlock2D",) * 2,
+    "only_cross_attention": (True, False),
+}
+UNETS: dict[str, dict[str, Any]] = {
+    "SD 1": UNET,
+    "SDXL": UNET_XL,
+    "only cross-attention": UNET | ONLY_CROSS,
+}
+
+
+class Network:
+    """A network with random parameters and LoRAs, its prompts, and both ways to ask it."""
+
+    def __init__(self, config: dict[str, Any], *, loras: bool = False) -> None:
+        self._rng = np.random.default_rng(0)
+        self._blueprint = Blueprint(
+            lambda: nnx.eval_shape(lambda: UNet2DConditionModel(config, dtype="float32", rngs=OneKey()))
+        )
+        wanted = self._blueprint.wanted.values()
+        self.parameters = {each.key: self._noise(*each.shape) / 8 for each in wanted}
+        self._bank = self._random_bank() if loras else {}
+        self.context = self._noise(ROWS, KEYS, config["cross_attention_dim"])
+        self._pictures = self._noise(ROWS, 8, 6, 4), jnp.asarray([981.0, 20.5, 4.0, 512.0])
+        self._named: dict[str, Any] = {}
+        if config.get("addition_embed_type"):
+            self._named |= {"text_embeds": self._noise(ROWS, 40), "time_ids": 64 * self._noise(ROWS, 6)}
+
+    def _noise(self, *shape: int) -> jax.Array:
+        return jnp.asarray(self._rng.standard_normal(shape), jnp.float32)
+
+    def _random_bank(self) -> dict[str, Factors]:
+        return {
+            path: Factors(self._noise(5, layer.in_features) / 8, self._noise(5, layer.out_features))
+            for path, layer in layers_of(self._blueprint.module(self.parameters)).items()
+            if isinstance(layer, Linear)
+        }
+
+    def _bound(self, parameters: Parameters) -> Any:
+        rows, scales = jnp.asarray([[1, 2], [3, 4]], jnp.int32), jnp.asarray([[1.0, -0.5], [0.7, 0.0]])
+        return self._blueprint.adapted(parameters, self._bank, rows, scales)
+
+    def ask_with_context(self, parameters: Parameters, context: jax.Array) -> jax.Array:
+        lengths = jnp.asarray(LENGTHS)
+        unet = self._bound(parameters)
+        predicted: jax.Array = unet(*self._pictures, context, context_lengths=lengths, **self._named)
+        return predicted
+
+    def project(self, parameters: Parameters, context: jax.Array) -> Projection:
+        projection: Projection = self._bound(parameters).project(context, jnp.asarray(LENGTHS))
+        return projection
+
+    def ask_with_projection(self, parameters: Parameters, projection: Projection) -> jax.Array:
+        predicted: jax.Array = self._bound(parameters)(*self._pictures, projection, **self._named)
+        return predicted
+
+
+def quickly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile without optimisation, which takes less time than it would save."""
+    compiled: Callable[..., Any] = jax.jit(function, compiler_options=QUICK)
+    return compiled
+
+
+@pytest.mark.parametrize(("name", "loras"), [("SD 1", True), ("SDXL", False), ("only cross-attention", True)])
+def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool) -> None:
+    network = Network(UNETS[name], loras=loras)
+    projection = quickly(network.project)(network.parameters, network.context)
+
+    ours = quickly(network.ask_with_projection)(network.parameters, projection)
+    theirs = quickly(network.ask_with_context)(network.parameters, network.context)
+
+    difference = np.abs(np.asarray(ours) - np.asarray(theirs)).max()
+    assert difference <= 1e-6 * np.abs(np.asarray(theirs)).max()
+
+
+@pytest.mark.parametrize("loras", [False, True])
+def test_what_stands_beyond_the_lengths_reaches_no_projection(loras: bool) -> None:
+    network = Network(UNETS["only cross-attention"], loras=loras)
+    beyond = np.arange(KEYS)[None, :, None] >= LENGTHS[:, None, None]
+    project = quickly(network.project)
+    clean = project(network.parameters, jnp.where(beyond, 0.0, network.context))
+    filled = project(network.parameters, jnp.where(beyond, jnp.nan, network.context))
+    jax.tree.map(np.testing.assert_array_equal, clean, filled)
+
+
+@pytest.mark.parametrize("name", ["SDXL", "only cross-attention"])
+def test_a_step_makes_no_keys_and_values_of_the_prompt(name: str) -> None:
+    network = Network(UNETS[name])
+    projection = jax.eval_shape(network.project, network.parameters, network.context)
+
+    def products(function: Any, told: Any) -> int:
+        jaxpr = jax.make_jaxpr(function)(network.parameters, told)
+        return sum(equation.primitive.name == "dot_general" for equation in equations(jaxpr.jaxpr))
+
+    without = products(network.ask_with_projection, projection)
+    assert products(network.ask_with_context, network.context) == without + 2 * len(projection.keys_values)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"), [("SD 1", 0, 4), ("SDXL", 0, 8), ("only cross-attention", 3, 7)]
+)
+def test_each_layer_that_attends_to_the_prompt_has_its_place(name: str, first: int, second: int) -> None:
+    """In SD 1's form here, one block down, the middle and two up; SDXL's have two layers each."""
+    network = Network(UNETS[name])
+    places = jax.eval_shape(network.project, network.parameters, network.context).keys_values.keys()
+    assert [sum(place.endswith(each) for place in places) for each in ("attn1", "attn2")] == [first, second]
+    assert places == set(cross_attentions(network.parameters, settle_unet_config(UNETS[name])))
