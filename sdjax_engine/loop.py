@@ -45,11 +45,16 @@ class Painting:
     """The people in the engine and what is done with them; used by one thread at a time."""
 
     def __init__(
-        self, desks: Mapping[Lane, Desk], *, clock: Callable[[], float], spares: int = 0, watch: Watch
+        self,
+        desks: Mapping[Lane, Desk],
+        *,
+        clock: Callable[[], float],
+        watch: Watch,
+        spares: Spares | None = None,
     ) -> None:
         self.desks = dict(desks)
         self._clock = clock
-        self._spares = Spares(spares)
+        self._spares = Spares(0) if spares is None else spares
         self._watch = watch
         self._turns: Turns[Lane] = Turns()
         self._newcomers: list[Ticket] = []
@@ -105,10 +110,8 @@ class Painting:
         Nothing of this one is changed, and whatever it still does changes nothing of the other. Whom the
         devices were at work for begin anew, together; those for whom it is the second time are told.
         """
-        other = Painting(
-            {lane: desk.anew() for lane, desk in self.desks.items()}, clock=self._clock, watch=watch
-        )
-        other._spares = self._spares
+        desks = {lane: desk.anew() for lane, desk in self.desks.items()}
+        other = Painting(desks, clock=self._clock, watch=watch, spares=self._spares)
         for lane, desk in self.desks.items():
             flights = [flight for flight in self._every_flight() if flight.desk is desk]
             finished = [ticket for flight in flights for ticket in flight.finished]
@@ -144,11 +147,11 @@ class Painting:
                 self._prepare_run(flight)
         except Exception as error:
             logger.exception("a run of %s could not be started", desk.lane)
-            earlier = self._flights_of(desk)
+            for earlier in self._flights_of(desk):
+                if earlier in self._flights:  # one that breaks takes the others with it
+                    self._land(earlier)
             self._preparing = None
             self._begin_anew(desk, [flight], error)
-            for each in earlier:
-                self._land(each)
         else:
             flight.charged = desk.estimate(flight.evaluations)
             self._turns.charge(desk.lane, flight.charged, flight.wanted)

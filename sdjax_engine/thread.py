@@ -16,6 +16,7 @@ from sdjax_engine.desks import Desk
 from sdjax_engine.loaded import Prepared
 from sdjax_engine.loop import Painting
 from sdjax_engine.request import EngineClosed, EngineError, Image, Lane, OnProgress
+from sdjax_engine.spares import Spares
 from sdjax_engine.tickets import Ticket
 from sdjax_engine.watch import Abandoned, Watch
 
@@ -56,7 +57,7 @@ class PaintingThread:
         self._hanging = False
         self._ended = threading.Event()
         self._watch = Watch(clock=clock, stuck_after=stuck_after)
-        self._painting = Painting(desks, clock=clock, spares=spares, watch=self._watch)
+        self._painting = Painting(desks, clock=clock, watch=self._watch, spares=Spares(spares))
         self._thread = self._thread_for(self._painting)
 
     @property

@@ -28,10 +28,11 @@ class Fault(Enum):
 class SabotagedLane(DeviceLane):
     """Has the programs of a compiled lane, and seats of its own.
 
-    `fault` breaks the next run, and with it the seats until they are reset; `breaks_on` every run in which
-    somebody with this seed sits. For as many runs as `shortages` the devices lack memory. Of the next
-    `spoil_pictures` decodings one picture is unreadable; the seed POISON paints what is not a number. Each
-    event in `stuck`, which whatever takes the place of this lane shares, makes one run wait for it.
+    `fault` breaks the next run, and with it the seats until they are reset; `breaks_after_decoding` the run
+    after the next that finishes a picture, and `breaks_on` every run in which somebody with this seed sits.
+    For as many runs as `shortages` the devices lack memory. Of the next `spoil_pictures` decodings one
+    picture is unreadable; the seed POISON paints what is not a number. Each event in `stuck`, which whatever
+    takes the place of this lane shares, makes one run wait for it.
     """
 
     def __init__(self, lane: DeviceLane) -> None:
@@ -40,6 +41,7 @@ class SabotagedLane(DeviceLane):
         self.fault: Fault | None = None
         self.spoil_pictures = 0
         self.shortages = 0
+        self.breaks_after_decoding = False
         self.breaks_on: int | None = None
         self.stuck: list[threading.Event] = []
         self.seeds: dict[int, int] = {}
@@ -71,6 +73,8 @@ class SabotagedLane(DeviceLane):
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         pictures = super().decode(seats) if seats else {}
+        if pictures and self.breaks_after_decoding:
+            self.breaks_after_decoding, self.fault = False, Fault.QUEUEING
         if pictures and self.spoil_pictures:
             self.spoil_pictures -= 1
             seat, picture = next(iter(pictures.items()))

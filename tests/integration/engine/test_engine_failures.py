@@ -108,21 +108,15 @@ def test_what_was_queued_before_a_run_that_cannot_be_queued_is_still_delivered(
 ) -> None:
     """One image finishes with the very run in the air while the next one fails."""
     [expected] = paint(engine, like(num_inference_steps=8))
-    armed: list[bool] = []
     told: list[Progress] = []
-
-    def arm(progress: Progress) -> None:
-        """Told at the end of the first of two runs of four, when the second is in the air."""
-        told.append(progress)
-        if not armed:
-            armed.append(True)
-            lane.fault = Fault.QUEUEING
-
-    finishing = engine.submit(like(num_inference_steps=8), on_progress=arm)
-    going_on = engine.submit(LONG)
+    told_of_other: list[Progress] = []
+    lane.breaks_after_decoding = True
+    finishing = engine.submit(like(num_inference_steps=8), on_progress=told.append)
+    going_on = engine.submit(LONG, on_progress=told_of_other.append)
     assert fingerprint(finishing.result(DEADLINE)) == expected
     assert all(progress.trouble is None for progress in told)
-    going_on.cancel()
+    assert going_on.result(DEADLINE)
+    assert [each.trouble for each in told_of_other if each.trouble] == [Trouble.FAILED]
 
 
 def test_a_picture_that_cannot_be_read_is_painted_again(engine: Engine, lane: SabotagedLane) -> None:
