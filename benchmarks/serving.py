@@ -66,6 +66,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--size", default="128x128")
     parser.add_argument("--pictures", type=int, default=48, help="arrivals of the real engine in each case")
     parser.add_argument("--pairs", type=int, default=1, help="how often the real engine does the same")
+    parser.add_argument(
+        "--loads", type=float, nargs="+", default=LOADS, help="of the widest mix, real engine"
+    )
     parser.add_argument("--engine", nargs=3, metavar=("DEVICES", "SEATS", "CACHE"), help=argparse.SUPPRESS)
     parser.add_argument("--costs-only", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -177,7 +180,7 @@ def of_chosen_mixes(
 ) -> Iterator[Comparison]:
     """Compare on a real engine: every mix, the widest at every load; or only the widest at 70 %."""
     for mix in tuple(MIXES) if full and not options.quick else (WIDEST,):
-        loads = LOADS if full and mix == WIDEST and not options.quick else (0.7,)
+        loads = options.loads if full and mix == WIDEST and not options.quick else (0.7,)
         pairs = [
             compare(server, seats=seats, mix=mix, count=options.pictures, loads=loads)
             for _ in range(options.pairs)

@@ -6,7 +6,6 @@ does for it meanwhile is not counted; the host's is that of the call alone.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,7 +20,7 @@ from serving_engine import LONGEST, request_for
 from sdjax_engine.engine import Engine
 from sdjax_engine.loaded import Prepared
 
-REPEATS = 5
+REPEATS = 7
 BEFORE = 4
 """Evaluations of the run that a call is queued behind."""
 
@@ -78,7 +77,7 @@ class Probe:
 
 
 def measure_costs(engine: Engine) -> Costs:
-    """Return what the work of the engine's only lane takes, medians."""
+    """Return what the work of the engine's only lane takes."""
     probe = Probe(engine)
     for warm in (probe.decode, probe.admit, probe.run):
         warm()
@@ -100,7 +99,10 @@ def measure_costs(engine: Engine) -> Costs:
 
 
 def seconds(call: Callable[[], Any], *, after: Callable[[], Any] | None = None) -> float:
-    """How long a call takes, the median of some; `after` each comes something that is not counted."""
+    """How long a call takes; `after` each comes something that is not counted.
+
+    The least of some, because whatever else the machine does can only add to it.
+    """
     taken = []
     for _ in range(REPEATS):
         begun = time.perf_counter()
@@ -108,4 +110,4 @@ def seconds(call: Callable[[], Any], *, after: Callable[[], Any] | None = None) 
         taken.append(time.perf_counter() - begun)
         if after is not None:
             after()
-    return statistics.median(taken)
+    return min(taken)
