@@ -136,6 +136,37 @@ def mid_networks() -> dict[str, dict[str, Any]]:
     }
 
 
+def demo_networks() -> dict[str, dict[str, Any]]:
+    """The bundled checkpoint's form and size, but with norms in 32 groups, and wide enough for them.
+
+    Its text encoder's size; what the tests' vocabulary needs besides stays.
+    """
+    return {
+        "unet": {
+            "norm_num_groups": 32,
+            "block_out_channels": (64, 128),
+            "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D"),
+            "up_block_types": ("CrossAttnUpBlock2D", "UpBlock2D"),
+            "layers_per_block": 1,
+            "attention_head_dim": 4,
+            "cross_attention_dim": 128,
+            "sample_size": 16,
+        },
+        "vae": {
+            "norm_num_groups": 32,
+            "block_out_channels": (32, 32, 64, 64),
+            "layers_per_block": 1,
+            "sample_size": 128,
+        },
+        "text_encoder": {
+            "hidden_size": 128,
+            "intermediate_size": 512,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+        },
+    }
+
+
 def make_checkpoints(folder: Path, wanted: set[str]) -> dict[str, str]:
     """Write the checkpoints wanted, with tokenizers in the files of old, and return their folders."""
     sys.path.insert(0, str(ROOT / "tests"))
@@ -148,6 +179,7 @@ def make_checkpoints(folder: Path, wanted: set[str]) -> dict[str, str]:
     forms = {
         "tiny": tiny_networks(),
         "mid": mid_networks(),
+        "demo": demo_networks(),
         "inpaint": merged(FAMILIES["SD 1 inpainting"], tiny_networks()),
         "xl": merged({"pipeline": FAMILIES["SDXL"]["pipeline"]}, tiny_networks()),
     }

@@ -1,31 +1,44 @@
-"""From nothing to the first picture: a cold start, a second one with the compiled programs kept, and memory.
+"""From nothing to the first picture: a cold start, a second one, one with a warm cache; and memory.
 
-    python benchmarks/startup.py [--checkpoint demo] [--size 128x128] [--steps 20] [--guidance 5] [--pairs 1]
+    python benchmarks/startup.py [--checkpoint demo] [--size 128x128] [--steps 20] [--guidance 5] [--rounds 1]
+    python benchmarks/startup.py --removed [--rounds 1]
 
-Each start is a process of its own; its time counts from before Python starts. A pair is a start with
-an empty cache folder and one more with the folder as the first left it; figures are medians over pairs.
-Peak memory is the process's largest resident set. `--help` names every option.
+Each start is a process of its own; its time counts from before Python starts. A round is
+
+    cold     a start with an empty cache folder
+    second   one more with the folder as the first left it: weights and executables are kept
+    warm     one without the executables: weights are kept, and programs in JAX's own cache
+    removed  with `--removed`: the removed Flax pipeline, from its process's start to its first picture
+
+and figures are medians over rounds. The removed pipeline knows no norm of other than 32 groups; to be
+compared with it, all paint with a random checkpoint of the demo's form and size, but for that. It runs in
+the environment of its own that `legacy_flax.py` builds. Peak memory is the process's largest resident set.
+`--help` names every option.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import legacy_flax
 from conditions import print_conditions
 
 from sdjax_engine.request import Offer, Request, Sampler
 
 Figures = dict[str, float]
-ROOT = Path(__file__).parents[1]
+HERE, ROOT = Path(__file__).parent, Path(__file__).parents[1]
+FIRST = "first picture, s"
 
 
 def arguments() -> argparse.Namespace:
@@ -39,7 +52,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--cpu-devices", type=int, default=0)
     parser.add_argument("--seats-per-device", type=int, default=0)
-    parser.add_argument("--pairs", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--removed", action="store_true", help="the removed Flax pipeline too")
     parser.add_argument("--start", nargs=2, metavar=("CACHE", "BEGUN"), help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -84,13 +98,16 @@ def start(options: argparse.Namespace, *, cache_dir: Path, begun: float) -> Figu
         ready = time.time()
         engine.submit(request).result()
         first = time.time()
+        engine.wait_until_ready()
+        everything = time.time()
         engine.submit(request).result()
-        second = time.time()
+        again = time.time() - everything
     return {
         "imported, s": imported - begun,
-        "ready, s": ready - begun,
-        "first picture, s": first - begun,
-        "a picture alone afterwards, s": second - first,
+        "ready for that picture, s": ready - begun,
+        FIRST: first - begun,
+        "everything ready, s": everything - begun,
+        "a picture alone afterwards, s": again,
         "processor time, s": time.process_time(),
         "peak memory, MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
@@ -101,11 +118,41 @@ def tell(begun: float) -> Callable[[str], None]:
     return lambda line: print(f"  {time.time() - begun:6.1f} s  {line}", file=sys.stderr, flush=True)
 
 
-def start_apart(cache_dir: Path) -> Figures:
+def start_apart(cache_dir: Path, checkpoint: str) -> Figures:
     """Do the same in a fresh process and return its figures."""
-    command = [sys.executable, __file__, *sys.argv[1:], "--start", str(cache_dir), repr(time.time())]
-    finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    begun = repr(time.time())
+    own = ["--checkpoint", checkpoint, "--start", str(cache_dir), begun]
+    finished = subprocess.run(
+        [sys.executable, __file__, *sys.argv[1:], *own],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
     figures: Figures = json.loads(finished.stdout.splitlines()[-1])
+    return figures
+
+
+def start_removed(options: argparse.Namespace, folder: Path) -> Figures:
+    """The removed pipeline's first picture, in a fresh process of its own environment."""
+    arguments = {"num_inference_steps": options.steps, "guidance_scale": options.guidance}
+    case = legacy_flax.Case(checkpoint="demo", scheduler="DDIM", arguments=arguments)
+    begun = time.time()
+    painter = legacy_flax.Painter(legacy_flax.environment(), "diffusers", folder)
+    painter.paint(case, {"demo": options.checkpoint})
+    seconds = time.time() - begun
+    painter.close()
+    return {FIRST: seconds}
+
+
+def play_round(options: argparse.Namespace, folder: Path) -> dict[str, Figures]:
+    """Start in every way, once."""
+    cache = folder / "cache"
+    figures = {name: start_apart(cache, options.checkpoint) for name in ("cold", "second")}
+    shutil.rmtree(cache / "programs")
+    figures["warm"] = start_apart(cache, options.checkpoint)
+    if options.removed:
+        figures["removed"] = start_removed(options, folder)
     return figures
 
 
@@ -116,15 +163,36 @@ def main() -> None:
         print(json.dumps(start(options, cache_dir=Path(cache), begun=float(begun))))
         return
     print_conditions("jax", "jaxlib", "flax")
-    print(f"conditions: {', '.join(f'{name} {value}' for name, value in vars(options).items() if value)}")
-    pairs = []
-    for _ in range(options.pairs):
-        with tempfile.TemporaryDirectory() as folder:
-            pairs.append((start_apart(Path(folder)), start_apart(Path(folder))))
-    print(f"{'':32}{'cold':>10}{'again':>10}")
-    for name in pairs[0][0]:
-        cold, again = (statistics.median(pair[which][name] for pair in pairs) for which in (0, 1))
-        print(f"{name:32}{cold:10.2f}{again:10.2f}")
+    with tempfile.TemporaryDirectory() as name:
+        if options.removed:
+            options.checkpoint = legacy_flax.make_checkpoints(Path(name), {"demo"})["demo"]
+            convert = HERE / "legacy_flax_convert.py"
+            subprocess.run([legacy_flax.environment(), convert, options.checkpoint], check=True)
+        told = {key: value for key, value in vars(options).items() if value}
+        print(f"conditions: {', '.join(f'{key} {value}' for key, value in told.items())}")
+        print(f"load {os.getloadavg()[0]:.1f} at the start")
+        rounds = []
+        for _ in range(options.rounds):
+            with tempfile.TemporaryDirectory() as folder:
+                rounds.append(play_round(options, Path(folder)))
+    show(rounds)
+
+
+def show(rounds: Sequence[dict[str, Figures]]) -> None:
+    """Print the medians, and the second start's first picture as a part of the others'."""
+    ways = list(rounds[0])
+    print(f"{'':32}" + "".join(f"{way:>10}" for way in ways))
+    medians = {
+        (way, name): statistics.median(each[way][name] for each in rounds)
+        for way in ways
+        for name in rounds[0][way]
+    }
+    for name in rounds[0]["cold"]:
+        cells = (f"{medians[way, name]:10.2f}" if (way, name) in medians else f"{'':10}" for way in ways)
+        print(f"{name:32}" + "".join(cells))
+    for way in ("cold", "removed"):
+        if (way, FIRST) in medians:
+            print(f"second to {way}, first picture: {medians['second', FIRST] / medians[way, FIRST]:.3f}")
 
 
 if __name__ == "__main__":

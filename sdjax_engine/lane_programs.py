@@ -9,6 +9,7 @@ decode   such latents → pixels, whether they are finite, what the safety check
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,21 +29,26 @@ from sdjax_engine.starting import start_picture
 from sdjax_engine.state import Conditioning, KeysValues, Newcomer, SeatState, StartPicture
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LanePrograms:
-    """One lane's compiled programs; without `begin` its pictures start from noise only."""
+    """One lane's compiled programs, of which two may come later.
+
+    Without `begin` its pictures start from noise only; `decode_in_float32` decodes once more what came out
+    as no picture, where that makes a difference.
+    """
 
     admit: Program
     denoise: Program
     take: Program
     decode: Program
-    begin: Program | None
+    begin: Program | None = None
+    decode_in_float32: Program | None = None
 
     @property
     def working(self) -> int:
         """What each device needs while any of them runs, one at a time, beside what they are given: bytes."""
-        programs = [self.admit, self.denoise, self.take, self.decode, *([self.begin] if self.begin else [])]
-        return max(map(working_memory, programs))
+        later = [program for program in (self.begin, self.decode_in_float32) if program is not None]
+        return max(map(working_memory, [self.admit, self.denoise, self.take, self.decode, *later]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,16 +162,18 @@ class LaneShapes:
 
 
 def compile_lane(shapes: LaneShapes, compiler: Compiler, *, start_pictures: bool) -> LanePrograms:
-    """Compile every program of a lane."""
+    """Compile every program of a lane, the longest beside the others."""
     wanted = start_pictures or bool(shapes.model.further_channels)
     state = shapes.empty_seats()
-    return LanePrograms(
-        admit=compile_admit(shapes, compiler, state),
-        denoise=compile_denoise(shapes, compiler, state),
-        take=compile_take(shapes, compiler, state),
-        decode=compile_decode(shapes, compiler),
-        begin=compile_begin(shapes, compiler) if wanted else None,
-    )
+    with ThreadPoolExecutor(1, thread_name_prefix="compile") as pool:
+        denoise = pool.submit(compile_denoise, shapes, compiler, state)
+        return LanePrograms(
+            admit=compile_admit(shapes, compiler, state),
+            take=compile_take(shapes, compiler, state),
+            decode=compile_decode(shapes, compiler),
+            begin=compile_begin(shapes, compiler) if wanted else None,
+            denoise=denoise.result(),
+        )
 
 
 def compile_admit(shapes: LaneShapes, compiler: Compiler, state: SeatState) -> Program:

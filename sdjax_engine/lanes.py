@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -11,12 +12,12 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.lane_programs import LaneShapes, compile_decode, compile_lane
+from sdjax_engine.lane_programs import LaneShapes, compile_begin, compile_decode, compile_lane
 from sdjax_engine.ledger import Need
 from sdjax_engine.loaded import LoadedModel, Prepared, safety_scores
 from sdjax_engine.painting import Decoded
-from sdjax_engine.programs import Compiler, Program, working_memory
-from sdjax_engine.request import Lane, SafetyScores
+from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.request import DevicesFailed, Lane, SafetyScores
 from sdjax_engine.state import Newcomer, StartPicture
 
 
@@ -99,7 +100,9 @@ class DeviceLane:
         self._model = model
         self._compiler = compiler
         self._start_pictures = start_pictures
-        self._decode_in_float32: Program | None = None
+        self._changing = (
+            threading.Lock()
+        )  # of the programs, by the engine's thread and by those that add some
         self._make(seats_per_device)
         self.reset()
 
@@ -116,16 +119,15 @@ class DeviceLane:
     @property
     def need(self) -> Need:
         """What the seats hold of each device's memory, and what the programs need while they run."""
-        working, retry = self._programs.working, self._decode_in_float32
         return Need(
             held=sum(leaf.nbytes for leaf in jax.tree.leaves(self._state)) // self._shapes.devices,
-            working=working if retry is None else max(working, working_memory(retry)),
+            working=self._programs.working,
         )
 
     @property
     def retries(self) -> bool:
         """Whether `decode_again` can make more of latents than `decode` did."""
-        return self._decode_in_float32 is not None
+        return self._programs.decode_in_float32 is not None
 
     @property
     def move_seconds(self) -> float:
@@ -140,9 +142,10 @@ class DeviceLane:
         """Compile what decodes again in float32, where that makes a difference and there is memory for it."""
         if self._model.decodes_in_float32:
             return
-        self._decode_in_float32 = compile_decode(self._shapes, self._compiler, in_float32=True)
-        if not self._model.residency.claim(self.lane, self.need):
-            self._decode_in_float32 = None
+        with self._changing:
+            self._programs.decode_in_float32 = compile_decode(self._shapes, self._compiler, in_float32=True)
+            if not self._model.residency.claim(self.lane, self.need):
+                self._programs.decode_in_float32 = None
 
     def halve(self) -> bool:
         """Make do with less memory, after the devices had not enough; False where that cannot be.
@@ -157,7 +160,10 @@ class DeviceLane:
         for leaf in jax.tree.leaves(self._state):
             leaf.delete()
         if fewer:
-            self._make(fewer)
+            with self._changing:
+                retry = self._programs.decode_in_float32
+                self._make(fewer)
+                self._programs.decode_in_float32 = retry
         self.reset()
         self._model.residency.claim(self.lane, self.need)
         return True
@@ -166,6 +172,18 @@ class DeviceLane:
     def starts_from_pictures(self) -> bool:
         """Whether an image may start from a picture here."""
         return self._programs.begin is not None
+
+    def prepare_pictures(self) -> None:
+        """Compile what encodes start pictures: from then on images may start from one, after `anew` too.
+
+        Raises DevicesFailed where there is no memory for it.
+        """
+        with self._changing:
+            self._start_pictures = True
+            self._programs.begin = compile_begin(self._shapes, self._compiler)
+            if not self._model.residency.claim(self.lane, self.need):
+                self._programs.begin = None
+                raise DevicesFailed(f"The devices have no memory for start pictures of {self.lane}.")
 
     def reset(self) -> None:
         """Empty every seat."""
@@ -231,11 +249,12 @@ class DeviceLane:
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
         """Decode latents (h, w, c) in float32, where `retries`; None where that would change nothing."""
-        if self._decode_in_float32 is None:
+        program = self._programs.decode_in_float32
+        if program is None:
             return None
         rows = np.zeros((self._shapes.devices, *self._shapes.latents), np.float32)
         rows[0] = latents
-        return self._decoded(self._shapes.spread(rows), [0], program=self._decode_in_float32)[0]
+        return self._decoded(self._shapes.spread(rows), [0], program=program)[0]
 
     def latents(self) -> npt.NDArray[np.float32]:
         """What the seats hold now, (seats, h, w, c); waits for the devices."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -92,7 +93,7 @@ class ModelArrays(NamedTuple):
 
 
 class LoadedModel:
-    """A checkpoint whose parameters `residency` holds, its text encoders compiled.
+    """A checkpoint whose parameters `residency` holds.
 
     Raises UnreadableCheckpoint where the offer does not suit the checkpoint, DevicesFailed where the devices
     can never hold it.
@@ -126,7 +127,26 @@ class LoadedModel:
         self._planner = Planner(offer, schedule)
         self.residency = residency or Residency(compiler.mesh)
         self._held = self.residency.adopt(offer.model, self._gathered())
-        self.encodings = self._compile_encode(compiler)
+        self._compiler = compiler
+        self._encode_lock = threading.Lock()
+        self._encode: tuple[TextEncodings, Encoding] | None = None
+
+    @property
+    def encodings(self) -> TextEncodings:
+        """The encodings of its texts; their program is made when they are first wanted."""
+        return self._made_encode[0]
+
+    @property
+    def encoding(self) -> Encoding:
+        """The form of one text's encoding for each device, as shapes."""
+        return self._made_encode[1]
+
+    @property
+    def _made_encode(self) -> tuple[TextEncodings, Encoding]:
+        with self._encode_lock:
+            if self._encode is None:
+                self._encode = self._compile_encode(self._compiler)
+            return self._encode
 
     @property
     def arrays(self) -> ModelArrays:
@@ -296,7 +316,7 @@ class LoadedModel:
         facts = PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
         return self._with_loras(_text(read, self._ids_shape, silent=silent), request.loras), facts
 
-    def _compile_encode(self, compiler: Compiler) -> TextEncodings:
+    def _compile_encode(self, compiler: Compiler) -> tuple[TextEncodings, Encoding]:
         components = [encoder.component for encoder in self._checkpoint.text_encoders]
         penultimate, lora_rank = self._checkpoint.penultimate, self.loras.rank_of_texts
 
@@ -321,14 +341,14 @@ class LoadedModel:
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
             facts=self.facts,
         )
-        self.encoding: Encoding = program.out_info
         self._claim_texts(program)
-        return TextEncodings(
+        encodings = TextEncodings(
             self.mesh,
             lambda *text: program(self.arrays.of_texts, *text),
             ids_shape=self._ids_shape,
             lora_rank=lora_rank,
         )
+        return encodings, program.out_info
 
     def _claim_texts(self, program: Program) -> None:
         """Reserve memory for the encodings that each device may come to remember."""

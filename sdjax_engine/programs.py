@@ -26,6 +26,12 @@ from sdjax_engine.devices import BY_SEAT
 from sdjax_engine.executables import Executables, NotKept
 
 Program = Compiled
+
+
+class CompilingStopped(Exception):
+    """Nothing is compiled any more: the engine closes."""
+
+
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
 
 
@@ -58,6 +64,11 @@ class Compiler:
     executables: Executables | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _programs: dict[object, Future[Program]] = field(default_factory=dict, init=False)
+    _stopped: threading.Event = field(default_factory=threading.Event, init=False)
+
+    def stop(self) -> None:
+        """Begin with no further program: whoever asks for one gets CompilingStopped."""
+        self._stopped.set()
 
     def compile(
         self,
@@ -73,8 +84,10 @@ class Compiler:
         `arguments` are arrays of the whole mesh like those of later calls, `specs` says how each is spread;
         every result is spread by seat. The arguments numbered in `donate` are used up by a call. `facts`,
         plain data, must tell apart all that `function` depends on beside its arguments and this package's
-        source: a kept program is taken for it by name, arguments and facts.
+        source: a kept program is taken for it by name, arguments and facts. Raises CompilingStopped.
         """
+        if self._stopped.is_set():
+            raise CompilingStopped
         key = name, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(arguments))
         with self._lock:
             known = self._programs.get(key)
@@ -95,7 +108,7 @@ class Compiler:
             mine.set_exception(error)
             raise
         mine.set_result(program)
-        self._tell(f"{verb} {name} in {self.clock() - started:.1f} s")
+        self.tell(f"{verb} {name} in {self.clock() - started:.1f} s")
         return program
 
     def _make(self, place: Path | None, compiled: Callable[[], Compiled]) -> tuple[str, Compiled]:
@@ -114,10 +127,11 @@ class Compiler:
             try:
                 self.executables.keep(place, program)
             except NotKept as error:
-                self._tell(f"a program cannot be kept for the next start: {error}")
+                self.tell(f"a program cannot be kept for the next start: {error}")
         return "compiled", program
 
-    def _tell(self, line: str) -> None:
+    def tell(self, line: str) -> None:
+        """Report a line, one at a time."""
         with self._lock:
             self.report(line)
 

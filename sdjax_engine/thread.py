@@ -50,7 +50,8 @@ class PaintingThread:
         self._arrivals: list[Ticket] = []
         self._homeless: list[Ticket] = []  # whose lane is not open yet
         self._opened: list[Desk] = []
-        self._failed: dict[Lane, EngineError] = {}
+        self._failed: dict[tuple[Lane, bool], EngineError] = {}  # by lane, and whether from pictures only
+        self._look_again = False
         self._closing = False
         self._dropping = False
         self._restarts = 0
@@ -78,11 +79,24 @@ class PaintingThread:
             self._opened.append(desk)
             self._door.notify_all()
 
-    def fail_lane(self, lane: Lane, error: EngineError) -> None:
-        """Answer whoever waits for a lane that is not open, and whoever will, with `error`."""
+    def look_again(self) -> None:
+        """See whether a desk can now do what somebody waits for: start from pictures."""
         with self._door:
-            self._failed[lane] = error
+            self._look_again = True
             self._door.notify_all()
+
+    def fail_lane(self, lane: Lane, error: EngineError, *, pictures_only: bool = False) -> None:
+        """Answer whoever waits for a lane that is not open, and whoever will, with `error`.
+
+        With `pictures_only`, those who start from a picture in a lane that can only paint from noise.
+        """
+        with self._door:
+            self._failed[lane, pictures_only] = error
+            self._door.notify_all()
+
+    def has_failed(self, lane: Lane) -> bool:
+        """Whether a lane could not be opened."""
+        return (lane, False) in self._failed
 
     def submit(self, prepared: Prepared, on_progress: OnProgress | None) -> Future[Image]:
         """Put a request in its lane's line; raises EngineClosed."""
@@ -127,6 +141,7 @@ class PaintingThread:
                 painting.desks[desk.lane] = desk
             waiting = [*self._homeless, *self._arrivals]
             self._opened, self._homeless, self._arrivals = [], [], []
+            self._look_again = False
             for ticket in waiting:
                 self._show_in(painting, ticket)
             if self._dropping:
@@ -134,9 +149,9 @@ class PaintingThread:
             return painting.occupied or not self._closing or bool(self._homeless)
 
     def _something_to_do(self, painting: Painting) -> bool:
-        if self._arrivals or self._opened or painting.busy or self._dropping:
+        if self._arrivals or self._opened or self._look_again or painting.busy or self._dropping:
             return True
-        if any(ticket.prepared.request.lane in self._failed for ticket in self._homeless):
+        if any(self._failure(ticket) for ticket in self._homeless):
             return True
         return self._closing and not (painting.occupied or self._homeless)
 
@@ -145,14 +160,25 @@ class PaintingThread:
         return None if wake_at is None else max(0.0, wake_at - self._clock())
 
     def _show_in(self, painting: Painting, ticket: Ticket) -> None:
-        """Lead a newcomer to their lane's line; before a lane is open they wait for it."""
-        lane = ticket.prepared.request.lane
-        if lane in painting.desks:
+        """Lead a newcomer to their lane's line; before the lane can paint for them they wait for it."""
+        desk = painting.desks.get(ticket.prepared.request.lane)
+        from_picture = ticket.prepared.picture is not None
+        if desk is not None and (desk.device.starts_from_pictures or not from_picture):
             painting.join(ticket)
-        elif lane in self._failed:
-            ticket.fail(self._failed[lane])
+        elif (error := self._failure(ticket)) is not None:
+            ticket.fail(error)
+        elif ticket.given_up:
+            ticket.dismiss()
         else:
             self._homeless.append(ticket)
+
+    def _failure(self, ticket: Ticket) -> EngineError | None:
+        """Why somebody can never be painted; None where they can, as far as is known."""
+        lane = ticket.prepared.request.lane
+        error = self._failed.get((lane, False))
+        if error is None and ticket.prepared.picture is not None:
+            error = self._failed.get((lane, True))
+        return error
 
     def _drop_everybody(self, painting: Painting) -> None:
         for ticket in painting.tickets:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from diffusers import StableDiffusionPipeline
 from peft import LoraConfig
 from peft.utils import get_peft_model_state_dict
 from safetensors.torch import save_file
@@ -178,3 +179,16 @@ def plain(config: Any) -> dict[str, Any]:
 def write(file: Path, tensors: Mapping[str, torch.Tensor]) -> Path:
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file)
     return file
+
+
+def write_three(checkpoint: Path, folder: Path) -> dict[str, Path]:
+    """Files of three LoRAs for an SD 1.x: of rank 3, of rank 2, and one of rank 2 for the texts alone."""
+    pipeline = StableDiffusionPipeline.from_pretrained(checkpoint, safety_checker=None)
+    attention = random_factors(pipeline, attention_layers, rank=3, seed=1)
+    linear = random_factors(pipeline, linear_layers, rank=2, seed=2)
+    texts = {layer: factors for layer, factors in linear.items() if layer[0] == "text_encoder"}
+    return {
+        "one": write_kohya(folder / "one.safetensors", attention, alpha=2.0),
+        "two": write_diffusers(folder / "two.safetensors", linear),
+        "texts": write_kohya(folder / "texts.safetensors", texts),
+    }

@@ -145,7 +145,7 @@ class Worker:
         held = Counter(painting.claim.request.lane for painting in self._paintings.values())
         return {
             lane: max(0, BATCHES_AHEAD * self._engine.capacity(lane) - held[lane])
-            for lane in self._engine.lanes
+            for lane in self._engine.ready_lanes
         }
 
     async def _wait(self, draining: asyncio.Task[Literal[True]]) -> None:

@@ -14,9 +14,11 @@ from engines import SMALLEST, TINY
 
 from sdjax_engine import devices
 from sdjax_engine.desks import Desk
-from sdjax_engine.engine import Engine, lanes
+from sdjax_engine.engine import Engine
+from sdjax_engine.executables import Executables
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.opening import lanes
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import Lane
 from sdjax_engine.seats import Seats
@@ -34,9 +36,16 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def compiler() -> Compiler:
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tiny checkpoint's programs are kept, for engines that are opened as a whole."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def compiler(cache_dir: Path) -> Compiler:
     devices.setup_cpu(2)
-    return Compiler(mesh=devices.open_mesh(), report=lambda _line: None)
+    mesh = devices.open_mesh()
+    return Compiler(mesh=mesh, report=lambda _line: None, executables=Executables(cache_dir, mesh))
 
 
 @pytest.fixture(scope="session")

@@ -113,6 +113,7 @@ def main(
     )
     found: dict[Request, set[str]] = {request: set() for request in VARIED}
     with counted_compilations() as made, Engine.open(config, report=said.append) as engine:
+        engine.wait_until_ready()
         for way in ways:
             for image in WAYS[way](engine):
                 found[image.request].add(image.pixels.tobytes().hex())

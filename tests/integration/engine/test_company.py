@@ -138,4 +138,7 @@ def test_the_start_says_what_it_does(on_two: dict[str, Any]) -> None:
         "tiny:16x16:unguided admit",
         "tiny:16x16:unguided denoise",
     }
-    assert said[-1].startswith("ready after ")
+    first, *_, last = [line for line in said if "ready" in line]
+    assert first.startswith("ready for tiny:16x16:guided after ")
+    assert said.index(first) < said.index(next(line for line in said if "unguided" in line))
+    assert last.startswith("everything ready after ")

@@ -40,6 +40,7 @@ def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
     spec = ModelSpec(offer=OFFER, source=str(tiny_checkpoint))
     config = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
     with Engine.open(config, report=lambda _line: None) as engine:
+        engine.wait_until_ready()
         yield engine
 
 

@@ -1,0 +1,192 @@
+"""An engine paints as soon as one lane can; whoever asks for another waits until that one can too."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engines import PLAIN, fingerprint, like, tiny_config
+from PIL import Image as Pictures
+
+from sdjax_engine import opening
+from sdjax_engine.engine import Engine
+from sdjax_engine.images import encode_png
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.request import DevicesFailed, EngineClosed, Lane, Request
+
+DEADLINE = 120.0
+UNGUIDED = like(guidance_scale=1.0)
+LANES = {True: "tiny:16x16:guided", False: "tiny:16x16:unguided"}
+PICTURES = "tiny:16x16 from pictures"
+
+
+Open = Callable[..., Engine]
+
+
+@pytest.fixture
+def open_engine(checkpoint: Path, cache_dir: Path, device_lanes: dict[Lane, DeviceLane]) -> Iterator[Open]:
+    """Opens engines for which every program is kept already, one at a time."""
+    engines: list[Engine] = []
+
+    def open_one(report: Callable[[str], None] = lambda _line: None) -> Engine:
+        assert device_lanes
+        (cache_dir / "usage.json").unlink(missing_ok=True)
+        engines.append(Engine.open(tiny_config(checkpoint, cache_dir=cache_dir), report=report))
+        return engines[-1]
+
+    yield open_one
+    for engine in engines:
+        engine.close(drain=False)
+
+
+class Gate:
+    """Holds up the making of whatever is wanted to be late, until it is opened."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.reached = threading.Event()
+
+    def wait(self) -> None:
+        self.reached.set()
+        assert self.opened.wait(DEADLINE)
+
+
+@pytest.fixture
+def late_lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """The unguided lane is not made ready before the gate is open."""
+    gate, make = Gate(), DeviceLane.__init__
+
+    def make_late(self: DeviceLane, lane: object, *arguments: object, **named: object) -> None:
+        if str(lane) == LANES[False]:
+            gate.wait()
+        make(self, lane, *arguments, **named)
+
+    monkeypatch.setattr(DeviceLane, "__init__", make_late)
+    yield gate
+    gate.opened.set()
+
+
+@pytest.fixture
+def late_pictures(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Nobody starts from a picture before the gate is open."""
+    gate, make = Gate(), opening.compile_begin
+
+    def make_late(*arguments: object) -> object:
+        gate.wait()
+        return make(*arguments)
+
+    monkeypatch.setattr(opening, "compile_begin", make_late)
+    yield gate
+    gate.opened.set()
+
+
+def from_picture(request: Request = PLAIN) -> Request:
+    pixels = Pictures.linear_gradient("L").resize((16, 16)).convert("RGB")
+    return dataclasses.replace(request, init_image=encode_png(np.asarray(pixels), request), strength=0.5)
+
+
+def test_it_paints_while_the_rest_is_made_ready(open_engine: Open, late_lane: Gate) -> None:
+    said: list[str] = []
+    engine = open_engine(said.append)
+    assert late_lane.reached.wait(DEADLINE)
+    assert list(map(str, engine.ready_lanes)) == [LANES[True]]
+    assert list(map(str, engine.lanes)) == [LANES[True], LANES[False]]
+    assert engine.capacity(UNGUIDED.lane) == engine.capacity(PLAIN.lane) == 4
+    assert engine.seconds_per_image(UNGUIDED.lane) is None
+    waiting = engine.submit(UNGUIDED)
+    given_up = engine.submit(UNGUIDED)
+    engine.submit(PLAIN).result(DEADLINE)
+    assert not waiting.done()
+    assert engine.cancel(given_up)
+    assert not engine.wait_until_ready(0)
+    late_lane.opened.set()
+    waited = waiting.result(DEADLINE)
+    assert engine.wait_until_ready(DEADLINE)
+    assert set(engine.ready_lanes) == set(engine.lanes)
+    assert fingerprint(engine.submit(UNGUIDED).result(DEADLINE)) == fingerprint(waited)
+    assert said[-1].startswith("everything ready after ")
+
+
+def test_whoever_starts_from_a_picture_waits_until_pictures_can_be_read(
+    open_engine: Open, late_pictures: Gate
+) -> None:
+    engine = open_engine()
+    waiting = [engine.submit(from_picture(request)) for request in (PLAIN, UNGUIDED)]
+    engine.submit(PLAIN).result(DEADLINE)
+    engine.submit(UNGUIDED).result(DEADLINE)
+    assert not any(future.done() for future in waiting)
+    late_pictures.opened.set()
+    early = [fingerprint(future.result(DEADLINE)) for future in waiting]
+    assert engine.wait_until_ready(DEADLINE)
+    late = [engine.submit(from_picture(request)).result(DEADLINE) for request in (PLAIN, UNGUIDED)]
+    assert early == list(map(fingerprint, late))
+    assert len(set(early)) == 2
+
+
+def test_a_lane_that_cannot_be_made_ready_fails_alone(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch, late_lane: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = open_engine()
+    waiting = engine.submit(UNGUIDED)
+    assert late_lane.reached.wait(DEADLINE)
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise ValueError("its programs are wrong")
+
+    monkeypatch.setattr("sdjax_engine.lanes.compile_lane", fail)
+    with caplog.at_level(logging.CRITICAL):
+        late_lane.opened.set()
+        with pytest.raises(DevicesFailed, match="its programs are wrong"):
+            waiting.result(DEADLINE)
+        assert engine.wait_until_ready(DEADLINE)
+    assert list(map(str, engine.lanes)) == [LANES[True]]
+    engine.submit(PLAIN).result(DEADLINE)
+
+
+def test_what_was_asked_for_most_is_made_ready_first(
+    checkpoint: Path, cache_dir: Path, open_engine: Open
+) -> None:
+    engine = open_engine()
+    for _ in range(2):
+        engine.submit(from_picture(UNGUIDED)).result(DEADLINE)
+    engine.close(drain=True)
+    said: list[str] = []
+    config = tiny_config(checkpoint, cache_dir=cache_dir)
+    with Engine.open(config, report=said.append) as again:
+        assert [str(again.lanes[0])] == [LANES[False]]
+        assert again.wait_until_ready(DEADLINE)
+    ready = [line.split(" after ")[0] for line in said if line.startswith("ready for ")]
+    assert ready == [f"ready for {name}" for name in (LANES[False], PICTURES, LANES[True])]
+
+
+def test_a_close_waits_for_what_is_being_compiled_only(open_engine: Open, late_lane: Gate) -> None:
+    engine = open_engine()
+    waiting = engine.submit(UNGUIDED)
+    assert late_lane.reached.wait(DEADLINE)
+    closing = threading.Thread(target=engine.close, kwargs={"drain": False})
+    closing.start()
+    while not waiting.done():
+        time.sleep(0.01)
+    assert waiting.cancelled()
+    with pytest.raises(EngineClosed):
+        engine.submit(PLAIN)
+    late_lane.opened.set()
+    closing.join(DEADLINE)
+    assert not closing.is_alive()
+    assert engine.wait_until_ready(0)
+
+
+def test_a_draining_close_paints_those_who_wait_for_a_lane_too(open_engine: Open, late_lane: Gate) -> None:
+    engine = open_engine()
+    waiting = engine.submit(UNGUIDED)
+    closing = threading.Thread(target=engine.close, kwargs={"drain": True})
+    closing.start()
+    late_lane.opened.set()
+    closing.join(DEADLINE)
+    assert waiting.result(0).request == UNGUIDED

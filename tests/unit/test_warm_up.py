@@ -1,0 +1,85 @@
+"""Steps are taken in their order, told of, and fail alone; stopping waits for the one under way only."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from sdjax_engine.programs import CompilingStopped
+from sdjax_engine.warm_up import Step, WarmUp
+
+DEADLINE = 20.0
+
+
+def never(error: Exception) -> None:
+    raise AssertionError(f"a step failed: {error}")
+
+
+def step(
+    name: str, make: Callable[[], None] = lambda: None, fail: Callable[[Exception], None] = never
+) -> Step:
+    return Step(name=name, make=make, fail=fail)
+
+
+def warm_up(*steps: Step, report: Callable[[str], None] = lambda _line: None) -> WarmUp:
+    return WarmUp(steps, done=["the first"], at_once=1, report=report, seconds=lambda: 2.0)
+
+
+def test_steps_are_taken_in_order_and_told_of() -> None:
+    made: list[str] = []
+    said: list[str] = []
+    steps = [step(name, make=lambda name=name: made.append(name)) for name in ("b", "a")]
+    assert warm_up(*steps, report=said.append).wait(DEADLINE)
+    assert made == ["b", "a"]
+    assert said == [
+        "ready for the first after 2.0 s",
+        "ready for b after 2.0 s (2 of 3)",
+        "ready for a after 2.0 s",
+        "everything ready after 2.0 s",
+    ]
+
+
+def test_without_steps_everything_is_ready() -> None:
+    assert warm_up().wait(0)
+
+
+def test_a_step_that_fails_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
+    def break_down() -> None:
+        raise ValueError("a program of it is wrong")
+
+    said: list[str] = []
+    failures: list[Exception] = []
+    steps = step("bad", make=break_down, fail=failures.append), step("good")
+    with caplog.at_level(logging.ERROR):
+        assert warm_up(*steps, report=said.append).wait(DEADLINE)
+    assert [str(failure) for failure in failures] == ["a program of it is wrong"]
+    assert said[1:] == [
+        "bad cannot be made ready: a program of it is wrong (2 of 3)",
+        "ready for good after 2.0 s",
+        "everything ready after 2.0 s, but for 1 of 3",
+    ]
+    assert "bad could not be made ready" in caplog.text
+
+
+def test_stopping_waits_for_the_step_under_way_and_takes_no_other() -> None:
+    begun, stopped = threading.Event(), threading.Event()
+
+    def compile_until_stopped() -> None:
+        begun.set()
+        assert stopped.wait(DEADLINE)
+        raise CompilingStopped
+
+    said: list[str] = []
+    made: list[str] = []
+    steps = step("long", make=compile_until_stopped), step("next", make=lambda: made.append("next"))
+    warming = warm_up(*steps, report=said.append)
+    assert begun.wait(DEADLINE)
+    assert not warming.wait(0)
+    stopped.set()
+    warming.stop()
+    assert warming.wait(0)
+    assert made == []
+    assert said == ["ready for the first after 2.0 s"]
