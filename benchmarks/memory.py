@@ -8,15 +8,15 @@ a program needs beside its arguments while it runs, as the compiled program says
 own peak, where it tells one, and the process's largest resident set.
 
 The second paints many pictures in one engine, no prompt and no seed twice, two lanes, mixed samplers and
-steps, every 25th picture given up, and looks at the process's resident set and at JAX's arrays every 100;
-what the C library has free but keeps is given back before each look (Linux). Growth is the slope of the later
-half. `--seats` without a number, or `--pictures 0`, leaves a table out. `--help` names every option.
+steps, every 25th picture given up, and looks at the process's resident set and at JAX's arrays every 100.
+What the heap has free is given back before each look, as the engine does now and then. Growth is the slope
+of the later half. `--seats` without a number, or `--pictures 0`, leaves a table out. `--help` names every
+option.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import resource
@@ -26,7 +26,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +33,7 @@ import jax
 import numpy as np
 from conditions import print_conditions
 
-from sdjax_engine import devices
+from sdjax_engine import devices, heap
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.lanes import DeviceLane
@@ -114,15 +113,11 @@ def measure_seats(options: argparse.Namespace) -> Figures:
         start_pictures=False,
     )
     parameters = residency.taken
-    seconds = 0.0
     for _ in range(2):
         prepared = model.prepare(request)
-        started = time.perf_counter()
-        lane.bring()
         lane.admit(dict.fromkeys(range(lane.seats), prepared))
         lane.denoise(dict.fromkeys(range(lane.seats), (0, prepared.evaluations)))
         assert all(picture.fetch() is not None for picture in lane.decode(range(lane.seats)).values())
-        seconds = time.perf_counter() - started
     peaks = [each.memory_stats() or {} for each in mesh.devices.flat]
     return {
         "seats": lane.seats,
@@ -132,14 +127,13 @@ def measure_seats(options: argparse.Namespace) -> Figures:
         "together": (parameters + lane.need.held + lane.need.working) / MIB,
         "device": max(each.get("peak_bytes_in_use", 0) for each in peaks) / MIB,
         "process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "seconds": seconds / lane.seats,
     }
 
 
 def print_seats(options: argparse.Namespace) -> None:
     print(f"\n{options.checkpoint}, {options.size}, guided, {options.dtype}; MiB, of each device, and in all")
     names = ("seats", "parameters", "held", "working", "together", "device", "process")
-    print(f"{'on each':>8}" + "".join(f"{name:>12}" for name in names) + f"{'s a picture':>14}")
+    print(f"{'on each':>8}" + "".join(f"{name:>12}" for name in names))
     with tempfile.TemporaryDirectory() as cache:
         for seats in options.seats:
             hidden = ["--measure-seats", str(seats), "--cache", cache]
@@ -147,7 +141,7 @@ def print_seats(options: argparse.Namespace) -> None:
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
             figures: Figures = json.loads(done.stdout.splitlines()[-1])
             row = "".join(f"{figures[name]:12.1f}" for name in names)
-            print(f"{seats:8d}{row}{figures['seconds']:14.2f}", flush=True)
+            print(f"{seats:8d}{row}", flush=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +155,7 @@ class Sample:
 
 
 def sample(pictures: int) -> Sample:
-    with suppress(OSError, AttributeError):  # no GNU C library
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    heap.give_back()
     alive = [array for array in jax.live_arrays() if not array.is_deleted()]
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Sample(
@@ -207,6 +200,7 @@ def print_growth(options: argparse.Namespace) -> None:
     print(f"\n{options.pictures} pictures of {options.picture_size}, 1 to 4 steps, guided and not")
     print(f"{'pictures':>10}{'resident, MiB':>16}{'arrays':>10}{'arrays, MiB':>14}{'seconds':>10}")
     with Engine.open(config, report=lambda _line: None) as engine:
+        engine.wait_until_ready()
         started = time.perf_counter()
         samples = []
         for each in paint_many(engine, offer, options.pictures):

@@ -18,6 +18,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from sdjax_engine import heap
 from sdjax_engine.desks import Desk, Picture
 from sdjax_engine.devices import is_out_of_memory
 from sdjax_engine.flights import Flight
@@ -244,6 +245,8 @@ class Painting:
             self._deliver(flight, ticket, picture)
         self._flights.remove(flight)
         self._keep_spares(flight)
+        if self.landed % heap.RUNS_BETWEEN == 0:
+            heap.give_back()
 
     def _measure(self, flight: Flight) -> None:
         """Learn how long the devices took, and correct what the lane has been charged."""
