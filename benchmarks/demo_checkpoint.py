@@ -83,6 +83,7 @@ def painted(scenes: list[Scene], options: argparse.Namespace) -> list[Pixels]:
     )
     config = EngineConfig(models=(ModelSpec(offer=offer, source=options.checkpoint),))
     with Engine.open(config, report=print) as engine:
+        engine.wait_until_ready()
         start = time.perf_counter()
         pictures = [future.result().pixels for future in [engine.submit(request) for request in requests]]
         print(f"{(time.perf_counter() - start) / len(scenes):.3f} s a picture")

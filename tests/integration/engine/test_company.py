@@ -101,6 +101,7 @@ def test_another_start_changes_nothing_and_traces_and_compiles_nothing(
     answer = paint(checkpoint, cache_dir, 2, "in_company")
     assert answer["pictures"] == on_two["pictures"]
     assert answer["made"] == []
+    assert not answer["imported_flax"]
     assert programs_of(answer, "loaded") == programs_of(on_two, "compiled")
 
 

@@ -18,18 +18,19 @@ from PIL import Image as Pictures
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
-from sdjax_engine.request import Image, Lora, Request
+from sdjax_engine.request import Image, Lane, Lora, Request
 
 DEADLINE = 120.0
 SECONDS = 10.0
 MOST = 400
 SIZES = ((16, 16), (24, 16))
+GUIDANCE = {(16, 16): (1.5, 5.0, 12.5), (24, 16): (0.0, 1.0)}  # one lane of each size, to compile less
 FEW_STEPS, MANY_STEPS = (1, 2, 3, 5, 8, 13), (30, 60)
 WORDS = ("red", "circle", "(star:1.3)", "검은", "blue", "[small]", "and", "white")
 WORDS_FOR_CHUNKS = (3, 60, 150)  # one chunk, two, and more than fit into three
 
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,11 @@ def engine(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     files = write_three(checkpoint, tmp_path_factory.mktemp("loras"))
     offer = dataclasses.replace(TINY, sizes=SIZES, loras=tuple(files))
     spec = ModelSpec(offer=offer, source=str(checkpoint), loras=files, lora_rank=5)
-    config = EngineConfig(models=(spec,), cpu_devices=2, seats_per_device=2)
+    lanes = tuple(
+        Lane(model=TINY.model, width=width, height=height, guided=max(GUIDANCE[width, height]) > 1)
+        for width, height in SIZES
+    )
+    config = EngineConfig(models=(spec,), cpu_devices=2, seats_per_device=2, lanes=lanes)
     with Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         yield engine
@@ -68,7 +73,7 @@ def wish(chance: random.Random) -> Request:
         negative_prompt=text() if chance.random() < 0.5 else "",
         seed=chance.randrange(2**32),
         num_inference_steps=chance.choice(FEW_STEPS if chance.random() < 0.9 else MANY_STEPS),
-        guidance_scale=chance.choice((1.0, 1.5, 5.0, 12.5)),
+        guidance_scale=chance.choice(GUIDANCE[width, height]),
         sampler=chance.choice(SUITED),
         width=width,
         height=height,
