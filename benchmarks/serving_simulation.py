@@ -19,8 +19,8 @@ from serving_devices import LANE, Clock, Costs, SimulatedDevices, Work
 from sdjax_engine.config import Seating
 from sdjax_engine.desks import Desk
 from sdjax_engine.encodings import Text
-from sdjax_engine.loaded import Prepared
 from sdjax_engine.loop import Painting
+from sdjax_engine.prepared import Prepared
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
 from sdjax_engine.seats import Seats
 from sdjax_engine.tickets import Ticket

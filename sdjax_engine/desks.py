@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.loaded import Prepared
+from sdjax_engine.prepared import Prepared
 from sdjax_engine.request import Lane, SafetyScores
 from sdjax_engine.seats import RunLimits, Seats
 from sdjax_engine.tickets import Ticket

@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from sdjax_engine.lane_programs import LaneShapes, compile_begin, compile_decode, compile_lane
 from sdjax_engine.ledger import Need
-from sdjax_engine.loaded import LoadedModel, Prepared, safety_scores
+from sdjax_engine.loaded import LoadedModel, safety_scores
 from sdjax_engine.painting import Decoded
+from sdjax_engine.prepared import Prepared
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.request import DevicesFailed, Lane, SafetyScores
 from sdjax_engine.state import Newcomer, StartPicture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from sdjax_engine import devices
 from sdjax_engine.encodings import REMEMBERED, Encoder, Text, TextEncodings, encode_text, text_arrays
 from sdjax_engine.ledger import Need
-from sdjax_engine.loras import TEXT_ENCODERS, UNET, LoraBank, SeatRows
+from sdjax_engine.loras import TEXT_ENCODERS, UNET, LoraBank
 from sdjax_engine.models.attended import Projection
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.clip_pixels import clip_pixels, settle_preprocessing
@@ -23,16 +22,15 @@ from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.models.safety_checker_config import CONCEPTS, is_found
 from sdjax_engine.models.unet_config import cross_attentions
 from sdjax_engine.painting import Decoder, Judge, Network, Project
-from sdjax_engine.pictures import Fitted, fitted
+from sdjax_engine.pictures import fitted
 from sdjax_engine.planner import Planner
+from sdjax_engine.prepared import Prepared, TextReader
 from sdjax_engine.programs import Compiler, Program, working_memory
-from sdjax_engine.prompts import Tokens, apply_weights
+from sdjax_engine.prompts import apply_weights
 from sdjax_engine.request import (
     DevicesFailed,
     Lane,
-    Lora,
     Offer,
-    PromptFacts,
     Request,
     SafetyScores,
     UnreadableCheckpoint,
@@ -43,27 +41,6 @@ from sdjax_engine.state import Conditioning, Encoding, KeysValues
 from sdjax_engine.weights import Checkpoint, Parameters
 from sdjax_engine.weights.networks import autoencoder_in_float32
 from sdjax_engine.wording import in_bytes
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Prepared:
-    """All that the devices must be told of a request.
-
-    `texts` are the negative prompt and the prompt, `facts` what became of them; `rows` is the sampler's table
-    of `evaluations` rows, filled up to (MAX_ROWS, ROW); `time_ids` are the sizes that the network is told,
-    `loras` the rows that its seat gathers.
-    """
-
-    request: Request
-    texts: tuple[Text, Text] = field(repr=False)
-    facts: tuple[PromptFacts, PromptFacts]
-    picture: Fitted | None
-    rows: npt.NDArray[np.float32] = field(repr=False)
-    evaluations: int
-    init_noise_sigma: float
-    init_latent_scale: float
-    time_ids: tuple[float, ...]
-    loras: SeatRows = field(repr=False)
 
 
 class ModelArrays(NamedTuple):
@@ -117,6 +94,7 @@ class LoadedModel:
         self.scaling_factor = checkpoint.scaling_factor
         self.loras = loras or LoraBank()
         self._checkpoint = checkpoint
+        self._texts = TextReader(checkpoint, offer.prompt_chunks, self.loras)
         judged = checkpoint.safety_checker is not None
         self._preprocessing = settle_preprocessing(checkpoint.preprocessor_config) if judged else None
         config = checkpoint.unet.config
@@ -198,9 +176,7 @@ class LoadedModel:
     @property
     def no_text(self) -> Text:
         """The text of a device to which nobody comes."""
-        shape = self._ids_shape
-        ids, weights = np.zeros(shape, np.int32), np.ones(shape[1:], np.float32)
-        return self._with_loras(Text(ids=ids.tobytes(), weights=weights.tobytes(), chunks=0), ())
+        return self._texts.no_text
 
     def halves(self, lane: Lane) -> int:
         """How often a picture of this lane asks the network: twice where guidance needs an opposite.
@@ -213,8 +189,8 @@ class LoadedModel:
         """Check, tokenize and plan; raises InvalidRequest. May be called from any thread."""
         self.offer.check(request)
         table = self._planner.table(request)
-        negative, negative_facts = self._read(request.negative_prompt, request, negative=True)
-        positive, facts = self._read(request.prompt, request)
+        negative, negative_facts = self._texts.read(request.negative_prompt, request.loras, negative=True)
+        positive, facts = self._texts.read(request.prompt, request.loras)
         if self.halves(request.lane) == 1:
             negative = positive
         return Prepared(
@@ -293,29 +269,6 @@ class LoadedModel:
             network(clip_pixels(pictures, preprocessing)), axis=-1
         )
 
-    @property
-    def _ids_shape(self) -> tuple[int, ...]:
-        encoders = self._checkpoint.text_encoders
-        return (len(encoders), self.offer.prompt_chunks, encoders[0].tokenizer.length)
-
-    def _with_loras(self, text: Text, loras: Sequence[Lora]) -> Text:
-        """The text as the encoders read it under these LoRAs; the same text where none touches them."""
-        if not self.loras.rank_of_texts:
-            return text
-        rows, scales = self.loras.seat_rows(loras)
-        return replace(text, lora_rows=rows.tobytes(), lora_scales=scales.tobytes())
-
-    def _read(self, text: str, request: Request, *, negative: bool = False) -> tuple[Text, PromptFacts]:
-        """Tokenize for every encoder; an empty negative prompt is silence where the checkpoint says so."""
-        read = [
-            encoder.tokenizer.tokens(text, max_chunks=self.offer.prompt_chunks)
-            for encoder in self._checkpoint.text_encoders
-        ]
-        silent = negative and not text.strip() and self._checkpoint.force_zeros_for_empty_prompt
-        first = read[0]
-        facts = PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
-        return self._with_loras(_text(read, self._ids_shape, silent=silent), request.loras), facts
-
     def _compile_encode(self, compiler: Compiler) -> tuple[TextEncodings, Encoding]:
         components = [encoder.component for encoder in self._checkpoint.text_encoders]
         penultimate, lora_rank = self._checkpoint.penultimate, self.loras.rank_of_texts
@@ -337,7 +290,7 @@ class LoadedModel:
             f"{self.offer.model} encode",
             encode,
             self.shapes.of_texts,
-            *text_arrays([], self.mesh, self._ids_shape, lora_rank),
+            *text_arrays([], self.mesh, self._texts.shape, lora_rank),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
             facts=self.facts,
         )
@@ -345,7 +298,7 @@ class LoadedModel:
         encodings = TextEncodings(
             self.mesh,
             lambda *text: program(self.arrays.of_texts, *text),
-            ids_shape=self._ids_shape,
+            ids_shape=self._texts.shape,
             lora_rank=lora_rank,
         )
         return encodings, program.out_info
@@ -360,16 +313,6 @@ class LoadedModel:
                 f"A device has no room for {self.offer.model}, {in_bytes(self._held.size)}, beside "
                 f"{in_bytes(held)} for its texts: offer a smaller model, or raise device_memory."
             )
-
-
-def _text(read: Sequence[Tokens], shape: tuple[int, ...], *, silent: bool) -> Text:
-    """The text of all its encoders' tokens, filled up to `shape` (encoders, chunks, length)."""
-    ids, weights = np.zeros(shape, np.int32), np.ones(shape[1:], np.float32)
-    chunks = len(read[0].ids)
-    for encoder, tokens in enumerate(read):
-        ids[encoder, :chunks] = tokens.ids
-    weights[:chunks] = read[0].weights
-    return Text(ids=ids.tobytes(), weights=weights.tobytes(), chunks=chunks, silent=silent)
 
 
 def safety_scores(scores: npt.NDArray[np.float32]) -> SafetyScores:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from sdjax_engine.desks import Desk
-from sdjax_engine.loaded import Prepared
 from sdjax_engine.loop import Painting
+from sdjax_engine.prepared import Prepared
 from sdjax_engine.request import EngineClosed, EngineError, Image, Lane, OnProgress
 from sdjax_engine.spares import Spares
 from sdjax_engine.tickets import Ticket

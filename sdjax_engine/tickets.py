@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from sdjax_engine.loaded import Prepared
+from sdjax_engine.prepared import Prepared
 from sdjax_engine.request import EngineError, Image, OnProgress, Progress, Trouble
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from sdjax_engine.lanes import DeviceLane, Picture, Run
-from sdjax_engine.loaded import Prepared
+from sdjax_engine.prepared import Prepared
 
 POISON = 666
 BREAKING = 13
