@@ -13,6 +13,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from sdjax_engine.request import DevicesFailed
 from sdjax_engine.wording import first_line
 
+YNNPACK = "xla_cpu_experimental_ynn_fusion_type"
 AXIS = "data"
 REPLICATED = PartitionSpec()  # type: ignore[no-untyped-call]
 BY_SEAT = PartitionSpec(AXIS)  # type: ignore[no-untyped-call]
@@ -77,6 +78,19 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     return isinstance(error, jax.errors.JaxRuntimeError) and any(word in str(error) for word in NO_MEMORY)
+
+
+def network_options() -> dict[str, str]:
+    """How XLA is to compile a program that asks the denoising network again and again.
+
+    On the CPU it is given YNNPACK for reductions (attention's softmax) only: YNNPACK's own products and
+    convolutions lay the weights out anew at every call, which a network of many channels over few pixels
+    pays dearly (a step of an SD 1.x of 77 million parameters: 576 ms, without 486). Empty elsewhere, and if
+    the flag stands in XLA_FLAGS.
+    """
+    if jax.default_backend() != "cpu" or YNNPACK in os.environ.get("XLA_FLAGS", ""):
+        return {}
+    return {YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"}
 
 
 def report(mesh: Mesh | None = None) -> list[str]:

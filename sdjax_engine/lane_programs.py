@@ -211,6 +211,7 @@ def compile_denoise(shapes: LaneShapes, compiler: Compiler, state: SeatState) ->
         specs=(devices.REPLICATED, *[devices.BY_SEAT] * 3),
         donate=(1,),
         facts=shapes.facts,
+        options=devices.network_options(),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ import jax
 import jax.monitoring
 from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import Mesh, PartitionSpec
-from jax.stages import Compiled
+from jax.stages import Compiled, Lowered
 
 from sdjax_engine.devices import BY_SEAT
 from sdjax_engine.executables import Executables, NotKept
@@ -78,13 +78,15 @@ class Compiler:
         specs: tuple[PartitionSpec, ...],
         donate: tuple[int, ...] = (),
         facts: object = None,
+        options: Mapping[str, str] | None = None,
     ) -> Program:
         """Return `function`, written for one device's share, as a program for the whole mesh.
 
         `arguments` are arrays of the whole mesh like those of later calls, `specs` says how each is spread;
         every result is spread by seat. The arguments numbered in `donate` are used up by a call. `facts`,
         plain data, must tell apart all that `function` depends on beside its arguments and this package's
-        source: a kept program is taken for it by name, arguments and facts. Raises CompilingStopped.
+        source: a kept program is taken for it by name, arguments and facts. `options` are XLA's own, left
+        out where it does not know them. Raises CompilingStopped.
         """
         if self._stopped.is_set():
             raise CompilingStopped
@@ -101,9 +103,9 @@ class Compiler:
         try:
             place = None
             if self.executables is not None:
-                how = [list(map(str, specs)), donate]
+                how = [list(map(str, specs)), donate, sorted((options or {}).items())]
                 place = self.executables.place(name, facts, arguments, how)
-            verb, program = self._make(place, lambda: jitted.lower(*arguments).compile())
+            verb, program = self._make(place, lambda: compiled_with(options or {}, jitted.lower(*arguments)))
         except Exception as error:
             mine.set_exception(error)
             raise
@@ -143,6 +145,16 @@ def working_memory(program: Program) -> int:
         return 0
     made = says.temp_size_in_bytes + says.output_size_in_bytes - says.alias_size_in_bytes
     return int(made + says.generated_code_size_in_bytes)
+
+
+def compiled_with(options: Mapping[str, str], lowered: Lowered) -> Compiled:
+    """Compile with XLA's `options`, or, where this JAX does not know one of them, without any."""
+    try:
+        return lowered.compile(dict(options))
+    except jax.errors.JaxRuntimeError as error:
+        if not options or "option" not in str(error):  # "No such compile option: …", "While setting option …"
+            raise
+        return lowered.compile()
 
 
 @contextmanager

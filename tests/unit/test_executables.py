@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,9 +15,9 @@ from compilations import counted_compilations
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from sdjax_engine import executables
-from sdjax_engine.devices import AXIS, BY_SEAT, REPLICATED
+from sdjax_engine.devices import AXIS, BY_SEAT, REPLICATED, network_options
 from sdjax_engine.executables import Executables
-from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.programs import Compiler, Program, compiled_with
 
 
 class Held(NamedTuple):
@@ -63,7 +63,8 @@ def make(mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Arr
         compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(tmp_path, mesh))
         specs: tuple[PartitionSpec, ...] = (REPLICATED, BY_SEAT)
         arguments = weights, given or held(mesh)
-        return compiler.compile("double", double, *arguments, specs=specs, donate=donate, facts=facts)
+        how: dict[str, Any] = {"specs": specs, "donate": donate, "options": network_options()}
+        return compiler.compile("double", double, *arguments, facts=facts, **how)
 
     return make
 
@@ -169,3 +170,9 @@ def test_a_folder_that_cannot_be_written_only_means_that_nothing_is_kept(
     program = compiler.compile("double", double, weights, held(mesh), specs=(REPLICATED, BY_SEAT))
     np.testing.assert_array_equal(np.asarray(program(weights, held(mesh)).count), [1, 1])
     assert said[0].startswith("a program cannot be kept for the next start: ")
+
+
+def test_an_option_that_this_jax_does_not_know_is_left_out() -> None:
+    lowered = jax.jit(lambda x: x + 1).lower(np.float32(1))
+
+    assert compiled_with({"xla_of_another_day": "true"}, lowered)(np.float32(1)) == 2

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
 
+from sdjax_engine.devices import network_options
 from sdjax_engine.weights import Checkpoint, Parameters, load_checkpoint
 
 Array = npt.NDArray[Any]
@@ -61,7 +62,8 @@ def network_of(checkpoint: Checkpoint, name: str) -> Network:
             return told_more(module)
         return module.decode if name == "vae" else module
 
-    compiled = jax.jit(lambda given, *values: call_of(given)(*values))
+    options = network_options() if name.startswith("unet") else {}
+    compiled = jax.jit(lambda given, *values: call_of(given)(*values), compiler_options=options)
     return lambda *values: np.asarray(compiled(component.parameters, *values)).view(np.uint8)
 
 
