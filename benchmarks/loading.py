@@ -95,17 +95,27 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def write_checkpoint(folder: Path, stored: str) -> None:
-    """Write a checkpoint with random weights; of the whole, one tensor at a time is in memory."""
+def write_checkpoint(
+    folder: Path,
+    stored: str,
+    *,
+    parts: dict[str, tuple[str, str, dict[str, Any]]] | None = None,
+    index: dict[str, Any] | None = None,
+) -> None:
+    """Write a checkpoint with random weights, SD 1.5's size unless `parts` and their `index` say otherwise.
+
+    Of the whole, one tensor at a time is in memory.
+    """
     from sdjax_engine.weights.names import reference_shape  # noqa: PLC0415
     from sdjax_engine.weights.networks import Part, plan, settle_config  # noqa: PLC0415
 
     rng = np.random.default_rng(0)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model_index.json").write_text(json.dumps(INDEX))
-    for name in ("tokenizer", "scheduler"):
-        shutil.copytree(DEMO / name, folder / name)
-    for name, (model, stem, config) in PARTS.items():
+    (folder / "model_index.json").write_text(json.dumps(index or INDEX))
+    shutil.copytree(DEMO / "scheduler", folder / "scheduler")
+    for name in (each for each in index or INDEX if each.startswith("tokenizer")):
+        shutil.copytree(DEMO / "tokenizer", folder / name)
+    for name, (model, stem, config) in (parts or PARTS).items():
         settled = settle_config(model, config, origin=name)
         wanted = plan(Part(model=model, config=settled, stored={}, origin=name), dtype=np.float32).wanted
         shapes = {key: reference_shape(each.shape, each.leaf) for key, each in wanted.items()}

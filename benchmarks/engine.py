@@ -1,0 +1,268 @@
+"""The engine's pictures a second beside the removed Flax pipeline and `diffusers` on torch, in the same run.
+
+    python benchmarks/engine.py [--on cpu|gpu] [--rounds 3] [--like TEXT] [--peers removed,torch,compiled]
+    python benchmarks/engine.py --on gpu --tiny   # the GPU's table in miniature, on whatever device there is
+
+Same weights, prompt, seeds, first noise, steps, sizes and number format. Every side is a process of its own
+(`engine_peers.py`) in the arrangement that suits it: ours is the engine as the bot uses it, every seat taken,
+in steady state; the removed pipeline (an environment of its own, built by `legacy_flax.py`) paints a picture
+on each device; torch paints a batch, as it is and compiled. The sides take turns, and seconds and ratios are
+medians over the rounds; the processor's seconds tell more where others use the machine. “Differ” is the
+largest difference of a picture's values from ours, of 255, and the mean: the removed UNet approximates GELU,
+and a random network magnifies it. On a GPU TFLOP/s are told beside the limit, the FLOP of a picture being
+counted from the networks' programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from conditions import print_conditions
+from engine_checkpoints import checkpoint
+from engine_peers import Told
+from legacy_flax import environment
+
+PLATFORMS = os.environ.get("JAX_PLATFORMS", "")
+HERE, ROOT = Path(__file__).parent, Path(__file__).parents[1]
+LIMIT = 790.0  # bfloat16 TFLOP/s that an H200 was measured to reach
+TITLES = {"ours": "ours", "removed": "removed", "torch": "torch", "compiled": "torch, compiled"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What is painted; `tflop` is the arithmetic of one picture, `batch` how many torch paints at once."""
+
+    name: str
+    checkpoint: str
+    side: int
+    steps: int
+    guidance: float
+    batch: int
+    peers: tuple[str, ...] = ("removed", "torch", "compiled")
+    dtype: str = "float32"
+    sampler: str = "ddim"
+    tflop: float | None = None
+    note: str = ""
+
+
+NO_GROUPS = "the removed classes cannot load it: their norms know 32 groups only"
+ON_CPU = (
+    Row(
+        name="demo, 128², 20 steps",
+        checkpoint="demo",
+        side=128,
+        steps=20,
+        guidance=2.2,
+        batch=8,
+        peers=("torch", "compiled"),
+        note=NO_GROUPS,
+    ),
+    Row(name="SD 1.x of 77 M, 256², 4 steps", checkpoint="mid", side=256, steps=4, guidance=7.5, batch=4),
+    Row(
+        name="SD 1.x of 77 M, 512², 2 steps",
+        checkpoint="mid",
+        side=512,
+        steps=2,
+        guidance=7.5,
+        batch=2,
+        peers=("removed", "torch"),
+        note="compiled torch is left out: it compiles for minutes and gains what it gains at 256²",
+    ),
+)
+ON_GPU = (
+    Row(
+        name="SD 1.5, 512², 20 steps",
+        checkpoint="sd15",
+        side=512,
+        steps=20,
+        guidance=7.5,
+        batch=8,
+        peers=("torch", "compiled"),
+        dtype="bfloat16",
+        tflop=34.7,
+    ),
+    Row(
+        name="SDXL, 1024², 20 steps",
+        checkpoint="sdxl",
+        side=1024,
+        steps=20,
+        guidance=5.0,
+        batch=4,
+        peers=("torch", "compiled"),
+        dtype="bfloat16",
+        sampler="euler",
+        tflop=281.0,
+    ),
+)
+IN_MINIATURE = {"sd15": ("tiny", 2.38e-3), "sdxl": ("xl", 3.17e-3)}
+
+
+class Side:
+    """A process that paints one row with one library."""
+
+    def __init__(self, peer: str, told: Told, *, on: str) -> None:
+        python = environment() if peer == "removed" else sys.executable
+        platforms = "cpu" if on == "cpu" else PLATFORMS
+        environ = {**os.environ, "HF_HUB_OFFLINE": "1", "JAX_PLATFORMS": platforms}
+        if peer == "ours":
+            environ["PYTHONPATH"] = str(ROOT)
+        self._process = subprocess.Popen(
+            [python, HERE / "engine_peers.py", peer],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={name: value for name, value in environ.items() if value},
+        )
+        self._save = told.save
+        first = self._ask(json.dumps(asdict(told)))
+        self.first, self.count = first["seconds"], int(first["count"])
+
+    def _ask(self, line: str) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline() or sys.exit("a side died"))
+
+    def measure(self) -> tuple[float, float]:
+        """The seconds of a picture and the processor's, once."""
+        seconds, worked = self._ask("")
+        return seconds, worked
+
+    @property
+    def pictures(self) -> np.ndarray[Any, Any]:
+        """The first pictures, (count, height, width, 3)."""
+        return np.load(self._save).astype(np.int32)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def vae_config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((folder / "vae" / "config.json").read_text())
+    return config
+
+
+def first_noise(row: Row, folder: Path, file: Path) -> str:
+    """Save the first noise of the seeds from 0, that of the engine, channels first, and return the file."""
+    os.environ["JAX_PLATFORMS"] = "cpu"  # this process leaves an accelerator to those that paint
+    import jax  # noqa: PLC0415
+
+    factor = 2 ** (len(vae_config(folder)["block_out_channels"]) - 1)
+    shape = (1, vae_config(folder)["latent_channels"], row.side // factor, row.side // factor)
+    noise = [jax.random.normal(jax.random.PRNGKey(seed), shape) for seed in range(row.batch)]
+    np.save(file, np.concatenate(noise))
+    return str(file)
+
+
+def compare(row: Row, peers: list[str], room: Path, options: argparse.Namespace) -> None:
+    """Print one row of the table for each side."""
+    folder = checkpoint(row.checkpoint, room)
+    told = Told(
+        folder=str(folder),
+        noise=first_noise(row, folder, room / "noise.npy"),
+        save="",
+        platform=options.on if not options.tiny else "cpu",
+        **{name: getattr(row, name) for name in ("side", "steps", "guidance", "dtype", "sampler", "batch")},
+    )
+    print(
+        f"\n{row.name}, guidance {row.guidance}, {row.sampler}, {row.dtype}"
+        + f" ({row.note})" * bool(row.note)
+    )
+    wanted = ["ours", *(each for each in row.peers if each in peers)]
+    if "removed" in wanted:
+        subprocess.run([environment(), HERE / "legacy_flax_convert.py", folder], check=True)
+    sides: dict[str, Side] = {}
+    try:
+        for peer in wanted:
+            sides[peer] = Side(peer, replace(told, save=str(room / f"{peer}.npy")), on=told.platform)
+        rounds = [{name: side.measure() for name, side in sides.items()} for _ in range(options.rounds)]
+        print_row(row, sides, rounds)
+    finally:
+        for side in sides.values():
+            side.close()
+
+
+def print_row(row: Row, sides: dict[str, Side], rounds: list[dict[str, tuple[float, float]]]) -> None:
+    heads = (
+        "at once",
+        "first, s",
+        "s a picture",
+        "processor, s",
+        "pictures/s",
+        "ours is",
+        "differ",
+        "in the mean",
+    )
+    print(f"{'':18}" + "".join(f"{head:>13}" for head in heads))
+    ours = sides["ours"].pictures
+    for name, side in sides.items():
+        seconds, worked = (statistics.median(each[name][which] for each in rounds) for which in (0, 1))
+        ratio = statistics.median(each[name][0] / each["ours"][0] for each in rounds)
+        theirs = side.pictures
+        many = min(len(theirs), len(ours))
+        apart = np.abs(theirs[:many] - ours[:many])
+        told = f"{side.count:13}{side.first:13.1f}{seconds:13.3f}{worked:13.3f}{1 / seconds:13.3f}"
+        if name != "ours":
+            told += f"{ratio:12.2f}×{apart.max():13}{apart.mean():13.3f}"
+        if row.tflop is not None:
+            rate = row.tflop / seconds
+            told += f"   {rate:.3g} TFLOP/s, {rate / LIMIT:.2g} of {LIMIT:g}"
+        print(f"{TITLES[name]:18}{told}", flush=True)
+
+
+def in_miniature(row: Row) -> Row:
+    """The same with a tiny network and picture; its arithmetic counted in the same way."""
+    name, tflop = IN_MINIATURE[row.checkpoint]
+    return replace(row, name=f"{row.name}, in miniature", checkpoint=name, side=64, tflop=tflop)
+
+
+def found() -> str:
+    """Where JAX would paint: "gpu" or "cpu"."""
+    code = "import jax; print(jax.default_backend())"
+    environ = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+    environ |= {"JAX_PLATFORMS": PLATFORMS} if PLATFORMS else {}
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environ, check=True
+    )
+    return "cpu" if done.stdout.strip() == "cpu" else "gpu"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--on", choices=("cpu", "gpu"), help="the table; by default what JAX finds")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--like", default="", help="only the rows whose names match this regular expression")
+    parser.add_argument("--peers", default="removed,torch,compiled", help="whom to compare with")
+    parser.add_argument("--tiny", action="store_true", help="the GPU's rows with tiny networks, on the CPU")
+    options = parser.parse_args()
+    options.on = options.on or found()
+    rows = ON_CPU if options.on == "cpu" else ON_GPU
+    rows = tuple(in_miniature(row) for row in rows) if options.tiny and options.on == "gpu" else rows
+    print_conditions("jax", "flax", "torch", "diffusers")
+    print(f"medians of {options.rounds} rounds; load {os.getloadavg()[0]:.1f} at the start")
+    with tempfile.TemporaryDirectory() as room:
+        for row in rows:
+            if re.search(options.like, row.name):
+                compare(row, options.peers.split(","), Path(room), options)
+    print(f"load {os.getloadavg()[0]:.1f} at the end")
+
+
+if __name__ == "__main__":
+    main()
