@@ -66,6 +66,11 @@ class SimulatedRun:
     clock: Clock
     end: float
 
+    @property
+    def ready(self) -> bool:
+        """Whether they are made."""
+        return self.clock.now >= self.end
+
     def wait(self) -> None:
         """Let the time pass until they are made."""
         self.clock.wait_until(self.end)

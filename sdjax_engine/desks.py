@@ -29,6 +29,11 @@ LIMITS = RunLimits()
 class Run(Protocol):
     """Evaluations that the devices have been given."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have made them, so that nobody would wait."""
+        ...
+
     def wait(self) -> None:
         """Return when the devices have made them; raises what broke them."""
         ...

@@ -42,6 +42,11 @@ class Flight:
         """How many evaluations the run has."""
         return max((span.stop - span.start for span in self.spans), default=0)
 
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have made the run."""
+        return self.run is None or self.run.ready
+
     def wait(self) -> None:
         """Return when the devices have made the run; raises what broke it."""
         if self.run is not None:

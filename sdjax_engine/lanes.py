@@ -66,6 +66,12 @@ class Run:
 
     done: jax.Array = field(repr=False)
 
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have made them, so that nobody would wait."""
+        done = cast("Any", self.done)  # jax.Array's stub leaves `is_ready` out
+        return bool(done.is_deleted() or done.is_ready())
+
     def wait(self) -> None:
         """Return when the devices have made them; raises what broke them."""
         np.asarray(self.done)

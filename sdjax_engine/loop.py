@@ -99,6 +99,8 @@ class Painting:
         self._send_away_cancelled()
         newcomers, self._newcomers = self._newcomers, []
         self._serve_spares(newcomers)
+        while len(self._flights) > RUNS_AHEAD and self._flights[0].ready:
+            self._land(self._flights[0])  # nobody waits for an answer that is there
         desk = self._next_desk()
         if desk is not None:
             self._launch(desk)
