@@ -38,7 +38,7 @@ def paint(engine: Engine, *requests: Request) -> list[str]:
 def test_a_run_that_fails_is_painted_again_and_nobody_else_notices(
     fault: Fault, engine: Engine, lane: SabotagedLane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    wanted = [like(request, num_inference_steps=40, guidance_scale=5.0) for request in VARIED[: lane.seats]]
+    wanted = [like(request, num_inference_steps=80, guidance_scale=5.0) for request in VARIED[: lane.seats]]
     expected, before = paint(engine, *wanted), paint(engine, *VARIED)
     told: dict[int, list[Progress]] = {index: [] for index in range(len(wanted))}
 
