@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import settings
+
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # fixed by whichever test of a process uses JAX first
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("untimed")
 
 pytest_plugins = ["exchanges", "postgres_server"]
