@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 # times have something to go on with.
 RUNS_AHEAD = 1
 RUNS_AHEAD_WITH_A_LINE = 2
+MANY_SEATS = 128
+"""So many that somebody finishes in nearly every run: devices that decode would hold the others up."""
 MOST_ATTEMPTS = 2
 STUCK = "The devices hung twice while this picture was painted."
 COMPILING = 60.0  # seconds that the programs of a lane take to compile, or so
@@ -366,4 +368,5 @@ class Painting:
 def _runs_ahead(desk: Desk | None) -> int:
     if desk is None:
         return 0
-    return RUNS_AHEAD_WITH_A_LINE if desk.seats.waiting else RUNS_AHEAD
+    uneven = desk.seats.waiting or len(desk.seats) >= MANY_SEATS
+    return RUNS_AHEAD_WITH_A_LINE if uneven else RUNS_AHEAD

@@ -15,8 +15,8 @@ from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
-JOBS = 5
-LONG = {"steps": 150, "variants": 6}  # together they outlast the first picture by far
+JOBS = 3
+LONG = {"steps": 150, "variants": 3}  # together they outlast the first pictures by far
 START_SECONDS = 200.0
 
 
