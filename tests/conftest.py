@@ -9,7 +9,7 @@ from hypothesis import settings
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # fixed by whichever test of a process uses JAX first
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-# Programs of tests run for moments and are compiled by the hundred: two thirds of the time, the same arithmetic.
+# Tests compile many programs and run them for moments: it takes two thirds of the time, and the same sums.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's affair
