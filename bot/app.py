@@ -29,6 +29,7 @@ from bot.front.client import Bot
 from bot.jobs import Job
 from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
 from bot.store import Store
+from bot.sweeper import Sweeper, bounds_of
 from bot.worker.opening import open_engine, settle
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
@@ -79,6 +80,9 @@ async def serve(
         running.start(connect(parts.client), "gateway")
         running.start(parts.outbox.run(), "outbox")
         running.start(parts.progress.run(), "progress")
+        bounds = bounds_of(config.retention)
+        sweeper = Sweeper(parts.store, parts.artifacts, bounds, clock=time.time)
+        running.start(sweeper.run(), "sweeper")
         try:
             engine = await running.wait_for(in_own_thread(lambda: open_engine(config, report)))
             stack.push_async_callback(close, engine)

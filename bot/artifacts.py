@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import hashlib
+import logging
 import os
 import re
 import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
 
+log = logging.getLogger(__name__)
+
 _NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}\.[a-z0-9]+")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FOLDERS = tuple(f"{number:02x}" for number in range(256))
+PART = ".part"
+PART_SECONDS = 3600.0  # no write takes longer: what is older was left by one that was killed
 
 
 class Artifacts:
@@ -33,53 +43,115 @@ class Artifacts:
             raise ConfigurationError(f"Results cannot be kept at {url}: {error}.") from error
         self._local = isinstance(self._files, LocalFileSystem)
 
+    async def name(self, data: bytes, suffix: str) -> str:
+        """The name that `data` has here, such as "ab/abcd….png"; nothing is written."""
+        return await asyncio.to_thread(_name, data, suffix)
+
     async def put(self, data: bytes, suffix: str) -> str:
-        """Store `data` and return its name, such as "ab/abcd….png"; whole or not at all."""
-        digest = hashlib.sha256(data).hexdigest()
-        name = _checked(f"{digest[:2]}/{digest}.{suffix.removeprefix('.')}")
+        """Store `data` and return its name; whole or not at all."""
+        name = await self.name(data, suffix)
         await asyncio.to_thread(self._put, name, data)
         return name
 
     async def get(self, name: str) -> bytes:
-        """The bytes stored under `name`. Raises MissingArtifact when the file is gone."""
+        """The bytes stored under `name`.
+
+        Raises MissingArtifact when the file is gone, or holds anything else than its name says: that one is
+        deleted, so that it can be put again.
+        """
         return await asyncio.to_thread(self._get, _checked(name))
 
     async def delete(self, name: str) -> None:
         """Delete the file, if it is there."""
         await asyncio.to_thread(self._delete, _checked(name))
 
+    async def listing(self) -> AsyncIterator[dict[str, int]]:
+        """All files there are, as their names and sizes in bytes, some at a time."""
+        for folder in _FOLDERS:
+            found = await asyncio.to_thread(self._listed, folder)
+            if found:
+                yield found
+
+    async def sweep_parts(self) -> int:
+        """Delete what writes that were killed have left half done; returns how many files that were.
+
+        Only a folder has such files: elsewhere a file appears once it is whole.
+        """
+        return await asyncio.to_thread(self._sweep_parts) if self._local else 0
+
     def _put(self, name: str, data: bytes) -> None:
-        try:
+        with self._named("written"):
             if self._local:
                 _write_atomically(Path(self._root, name), data)
             else:
                 self._files.pipe_file(self._path(name), data)
-        except OSError as error:
-            raise self._unavailable(error, "written") from error
 
     def _get(self, name: str) -> bytes:
         try:
-            return bytes(self._files.cat_file(self._path(name)))
+            with self._named("read"):
+                data = bytes(self._files.cat_file(self._path(name)))
         except FileNotFoundError as error:
             raise MissingArtifact(f"The file {name} is gone from {self._root}.") from error
-        except OSError as error:
-            raise self._unavailable(error, "read") from error
+        if _name(data, name.rpartition(".")[2]) != name:
+            log.error("the file %s in %s is damaged and is deleted", name, self._root)
+            self._delete(name)
+            raise MissingArtifact(f"The file {name} in {self._root} was damaged.")
+        return data
 
     def _delete(self, name: str) -> None:
-        try:
+        with contextlib.suppress(FileNotFoundError), self._named("deleted"):
             self._files.rm_file(self._path(name))
+
+    def _listed(self, folder: str) -> dict[str, int]:
+        try:
+            with self._named("listed"):
+                self._files.invalidate_cache(self._path(folder))
+                found: list[dict[str, Any]] = self._files.ls(self._path(folder), detail=True)
         except FileNotFoundError:
-            return
-        except OSError as error:
-            raise self._unavailable(error, "deleted") from error
+            return {}
+        named = {f"{folder}/{entry['name'].rpartition('/')[2]}": entry["size"] for entry in found}
+        return {name: int(size or 0) for name, size in named.items() if _NAME.fullmatch(name)}
+
+    def _sweep_parts(self) -> int:
+        oldest, swept = time.time() - PART_SECONDS, 0
+        with self._named("deleted"):
+            for part in Path(self._root).glob(f"??/.*{PART}"):
+                with contextlib.suppress(FileNotFoundError):
+                    if part.stat().st_mtime < oldest:
+                        part.unlink()
+                        swept += 1
+        return swept
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def _unavailable(self, error: OSError, verb: str) -> StoreUnavailable:
-        if error.errno in _FULL:
-            return StoreUnavailable(f"The disk that holds {self._root} is full: free some space.")
-        return StoreUnavailable(f"Results in {self._root} cannot be {verb}: {error.strerror or error}.")
+    @contextlib.contextmanager
+    def _named(self, verb: str) -> Iterator[None]:
+        """Make one sentence of whatever goes wrong at this place, but for a file that is not there."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in _FULL:
+                raise StoreUnavailable(
+                    f"The disk that holds {self._root} is full: free some space."
+                ) from error
+            raise self._unavailable(error.strerror or error, verb) from error
+        except Exception as error:
+            if self._local:
+                raise
+            # Clients of object stores have errors of their own kinds: no credentials, no such bucket.
+            raise self._unavailable(error, verb) from error
+
+    def _unavailable(self, reason: object, verb: str) -> StoreUnavailable:
+        words = str(reason).partition("\n")[0].rstrip(".") or type(reason).__name__
+        return StoreUnavailable(f"Results in {self._root} cannot be {verb}: {words}.")
+
+
+def _name(data: bytes, suffix: str) -> str:
+    digest = hashlib.sha256(data).hexdigest()
+    return _checked(f"{digest[:2]}/{digest}.{suffix.removeprefix('.')}")
 
 
 def _checked(name: str) -> str:
@@ -93,7 +165,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
     if path.exists():
         return  # it has this name only once its bytes were whole and durable
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    handle, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=PART)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

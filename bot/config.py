@@ -254,6 +254,24 @@ class PicturesConfig(_Section):
     max_pixels: Annotated[int, Field(ge=64 * 64, le=89_000_000)] = 50_000_000
 
 
+class RetentionConfig(_Section):
+    """How long files of pictures and rows of ended jobs are kept; 0 is for ever, or without bound."""
+
+    picture_days: Annotated[float, Field(ge=0, le=36500)] = 30.0
+    pictures_gib: Annotated[float, Field(ge=0, le=1_000_000)] = 20.0
+    job_days: Annotated[float, Field(ge=0, le=36500, validate_default=True)] = 365.0
+
+    @field_validator("job_days")
+    @classmethod
+    def _covers_the_pictures(cls, value: float, info: ValidationInfo) -> float:
+        pictures = info.data.get("picture_days", 0.0)
+        if value and value < pictures:
+            raise Impossible(
+                f"{value:g} is less than picture_days = {pictures:g}: jobs outlive their pictures"
+            )
+        return value
+
+
 class LogConfig(_Section):
     """How much the bot says about its work, and in which form."""
 
@@ -269,6 +287,7 @@ class Config(_Section):
     engine: EngineSection = EngineSection()
     queue: QueueConfig = QueueConfig()
     pictures: PicturesConfig = PicturesConfig()
+    retention: RetentionConfig = RetentionConfig()
     log: LogConfig = LogConfig()
 
     @classmethod

@@ -198,6 +198,40 @@ class Claim:
     expires_at: float
 
 
+class FileState(StrEnum):
+    """Where a file stands: kept ──► going (being deleted) ──► gone ──► wanted (back) ──► kept."""
+
+    KEPT = "kept"
+    GOING = "going"
+    GONE = "gone"
+    WANTED = "wanted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Painter:
+    """What a file was painted by: the image at `index` of a job."""
+
+    job_id: str
+    index: int
+    recipe: Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """How files that are not there stand: wanted `since` then, and why they cannot be painted, if so."""
+
+    since: float
+    failure: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LostFile:
+    """A file that somebody waits for, leased to a worker that paints it again."""
+
+    name: str
+    painter: Painter
+
+
 @dataclass(frozen=True, kw_only=True)
 class Position:
     """How a job stands in the queue.

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Delivery
+from bot.store.files import let_go
 from bot.store.rows import load_jobs
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
@@ -56,7 +57,8 @@ class DeliveryVerbs(Verbs):
         """Forget the pictures of a job, and cancel and never deliver what is not done.
 
         `user_id` is who asks, None a moderator. Returns the names of the files, painted or started from, that
-        no other job shows or starts from: the caller deletes them. Raises UnknownJob, or NotYours.
+        no other job shows or starts from: the caller deletes them and tells `files_deleted`. Raises
+        UnknownJob, or NotYours.
         """
         now = self._clock()
         async with self._database.write() as connection:
@@ -76,7 +78,9 @@ class DeliveryVerbs(Verbs):
                 .values(outcome=DELETED, settled_at=now)
             )
             needed = await _needed(connection, artifacts)
-        return [artifact for artifact in artifacts if artifact not in needed]
+            unneeded = [artifact for artifact in artifacts if artifact not in needed]
+            await let_go(connection, unneeded, now=now)
+        return unneeded
 
 
 async def _forget_files(connection: AsyncConnection, job_id: str) -> list[str]:

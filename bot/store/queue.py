@@ -13,6 +13,7 @@ from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.database import insert
 from bot.store.families import Wanted, Wish, next_of_family
+from bot.store.files import use_files
 from bot.store.rows import load_job, load_jobs, recipe_values
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import ACTIVE, cancel_images, lock_owned_job
@@ -145,6 +146,7 @@ async def _add(connection: AsyncConnection, wish: Wish, origin: Origin, *, weigh
     if names := set(recipe.start_pictures):
         rows = [{"job_id": job_id, "artifact": name} for name in sorted(names)]
         await connection.execute(sa.insert(start_pictures), rows)
+        await use_files(connection, names, now=now)
     return job_id
 
 

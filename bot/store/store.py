@@ -7,14 +7,18 @@ from collections.abc import Callable
 
 from bot.store.database import Database
 from bot.store.deliveries import DeliveryVerbs
+from bot.store.files import FileVerbs
 from bot.store.leases import LeaseVerbs
 from bot.store.offers import OfferVerbs
 from bot.store.positions import PositionVerbs
 from bot.store.queue import QueueVerbs
+from bot.store.retention import RetentionVerbs
 
 
-class Store(QueueVerbs, PositionVerbs, OfferVerbs, LeaseVerbs, DeliveryVerbs):
-    """Jobs, images, leases and deliveries in one database that survives a kill at any moment.
+class Store(QueueVerbs, PositionVerbs, OfferVerbs, LeaseVerbs, DeliveryVerbs, FileVerbs, RetentionVerbs):
+    """Jobs, images, leases, deliveries and what is known of files, in one database.
+
+    It survives a kill at any moment.
 
     Any verb raises StoreUnavailable, whose message is one sentence, when the database cannot be used;
     then nothing was changed.

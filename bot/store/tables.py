@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.jobs import State
+from bot.jobs import FileState, State
 
 metadata = sa.MetaData(
     naming_convention={
@@ -19,6 +19,9 @@ metadata = sa.MetaData(
 _RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _State = sa.Enum(
     State, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]
+)
+_FileState = sa.Enum(
+    FileState, native_enum=False, length=8, values_callable=lambda states: [state.value for state in states]
 )
 
 jobs = sa.Table(
@@ -44,6 +47,7 @@ jobs = sa.Table(
     sa.Column("family", sa.String(16)),  # the job that this one repeats; null for the first of its recipe
     sa.Column("repeat", sa.Integer),  # 1 for the first that repeats it
     sa.Index(None, "state", "user_id"),
+    sa.Index(None, "finished_at"),
     sa.Index(None, "family", "repeat", unique=True),
 )
 
@@ -80,6 +84,27 @@ start_pictures = sa.Table(
     sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("artifact", sa.String(255), primary_key=True),
     sa.Index(None, "artifact"),
+)
+
+files = sa.Table(
+    "files",
+    metadata,
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("bytes", sa.BigInteger),  # null until it is known, of files that an earlier version kept
+    sa.Column("state", _FileState, nullable=False),
+    sa.Column("changed_at", sa.Double, nullable=False),  # when it came into this state
+    sa.Column("used_at", sa.Double, nullable=False),  # when it was last kept, or a job last started from it
+    sa.Column("leased_until", sa.Double),  # by the worker that paints it again
+    sa.Column("failure", sa.Text),  # why it cannot be painted again
+    sa.Index(None, "state", "used_at"),
+)
+
+duties = sa.Table(
+    "duties",
+    metadata,
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("holder", sa.String(255), nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
 )
 
 deliveries = sa.Table(

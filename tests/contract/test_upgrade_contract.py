@@ -48,14 +48,17 @@ IMAGE = {
     "worker_deaths": 0,
 }
 
+OLD_JOB = {**JOB, "id": "done5678", "interaction_id": 99, "state": "done", "finished_at": 2.0}
+OLD_IMAGE = {**IMAGE, "job_id": OLD_JOB["id"], "state": "done", "artifact": "bb/old.png"}
+
 
 def make_first_tables(connection: sa.Connection) -> None:
-    """The tables as the first version had them, with one job in them."""
+    """The tables as the first version had them, with one job that waits in them and one that has ended."""
     config = Config()
     config.set_main_option("script_location", str(Path(bot.store.__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     command.upgrade(config, FIRST)
-    for table, row in (("jobs", JOB), ("images", IMAGE)):
+    for table, row in (("jobs", JOB), ("images", IMAGE), ("jobs", OLD_JOB), ("images", OLD_IMAGE)):
         names = ", ".join(f'"{name}"' for name in row)
         values = ", ".join(f":{name}" for name in row)
         connection.execute(sa.text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
@@ -78,4 +81,6 @@ async def test_a_job_of_the_first_version_is_painted_by_this_one(
     assert done.state is State.DONE
     assert await store.delete_result(job.id, user_id=None) == ["aa/aa.png"]
     assert (await store.enqueue_again(job.id, origin(2))).recipe.seed == 8
+    assert await store.drop_files(before=2.0, limit=9) == []
+    assert await store.drop_files(before=3.0, limit=9) == ["bb/old.png"]
     await store.close()

@@ -8,6 +8,7 @@ from typing import Any
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
+from bot.album import keep
 from bot.front.commands.describing import Command, Option, make_command
 from bot.front.options import (
     MAX_CHOICES,
@@ -183,8 +184,8 @@ async def _start_from(
         asked,
         find_offer(recipe.model, parts.offers),
         size=(picture.width, picture.height),
-        picture=await parts.artifacts.put(picture.png, ".png"),
-        mask=None if hole is None else await parts.artifacts.put(hole, ".png"),
+        picture=await keep(parts.store, parts.artifacts, picture.png, ".png"),
+        mask=None if hole is None else await keep(parts.store, parts.artifacts, hole, ".png"),
     )
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 
 import discord
 
-from bot.errors import StoreUnavailable
+from bot.album import drop
 from bot.front.parts import Interaction, parts_of
 from bot.front.rights import asker
 from bot.front.views.pressing import JobButton
-
-log = logging.getLogger(__name__)
 
 
 async def delete(interaction: Interaction, job_id: str) -> None:
@@ -20,11 +17,8 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     await interaction.response.defer()
     parts = parts_of(interaction)
     job = await parts.store.job(job_id)
-    for name in await parts.store.delete_result(job_id, user_id=asker(interaction, job)):
-        try:
-            await parts.artifacts.delete(name)
-        except StoreUnavailable as error:
-            log.warning("the file %s of a deleted result is still there: %s", name, error)
+    names = await parts.store.delete_result(job_id, user_id=asker(interaction, job))
+    await drop(parts.store, parts.artifacts, names)
     with suppress(discord.NotFound):  # somebody deleted the message meanwhile
         await interaction.delete_original_response()
 

@@ -1,0 +1,159 @@
+"""Verbs about the files of pictures: which are kept, which are being deleted, which somebody waits for.
+
+kept ──► going ──► gone ──► wanted ──► kept
+           └─ whoever chose it deletes it; until then nobody writes a file of this name
+
+A file is announced here before it is written, so there is none without its row; a row that no job names
+belongs to a job that was refused, or to a process that died before it stored one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import FileState, Lost, LostFile, Painter, State
+from bot.store.database import insert
+from bot.store.rows import recipe_from
+from bot.store.tables import deliveries, files, images, jobs, start_pictures
+from bot.store.verbs import Verbs
+from sdjax_engine.request import Lane
+
+GOING_SECONDS = 60.0  # after which whoever was deleting a file is taken for dead
+WANTED_SECONDS = 3600.0  # nobody waits longer for a file
+
+
+class FileVerbs(Verbs):
+    """What is known of files beside what is in them."""
+
+    async def expect_file(self, name: str, *, size: int) -> bool:
+        """Say that a file of `size` bytes is about to be written; False while one of its name is deleted.
+
+        From now on it counts as kept, and as used now.
+        """
+        now = self._clock()
+        kept = {"bytes": size, "state": FileState.KEPT, "changed_at": now, "used_at": now}
+        kept |= {"leased_until": None, "failure": None}
+        async with self._database.write() as connection:
+            statement = (
+                insert(connection, files)
+                .values(name=name, **kept)
+                .on_conflict_do_update(
+                    index_elements=[files.c.name],
+                    set_=kept,
+                    where=(files.c.state != FileState.GOING) | (files.c.changed_at <= now - GOING_SECONDS),
+                )
+                .returning(files.c.name)
+            )
+            return await connection.scalar(statement) is not None
+
+    async def files_deleted(self, names: Collection[str]) -> None:
+        """The files of these names, which a verb of this store gave to be deleted, are deleted."""
+        now = self._clock()
+        async with self._database.write() as connection:
+            going = files.c.name.in_(names) & (files.c.state == FileState.GOING)
+            await connection.execute(sa.delete(files).where(going, ~named()))
+            await connection.execute(
+                sa.update(files).where(going).values(state=FileState.GONE, changed_at=now)
+            )
+
+    async def painter(self, name: str) -> Painter | None:
+        """The image whose file this is; None for a file that no job painted, or none whose row is kept."""
+        look = _painters().where(images.c.artifact == name).order_by(images.c.id).limit(1)
+        async with self._database.read() as connection:
+            row = (await connection.execute(look)).first()
+        return None if row is None else _painter(row)
+
+    async def want_files(self, names: Collection[str]) -> Lost:
+        """Files that jobs show are not there: have them painted again. How that stands, for all together."""
+        now = self._clock()
+        values = {"state": FileState.WANTED, "changed_at": now, "leased_until": None}
+        forgotten = (files.c.state == FileState.WANTED) & (files.c.changed_at <= now - WANTED_SECONDS)
+        lost = (files.c.state == FileState.GONE) & files.c.failure.is_(None)
+        askable = (files.c.state == FileState.KEPT) | lost | forgotten
+        async with self._database.write() as connection:
+            for name in sorted(names):
+                await connection.execute(
+                    insert(connection, files)
+                    .values(name=name, used_at=now, **values)
+                    .on_conflict_do_update(index_elements=[files.c.name], set_=values, where=askable)
+                )
+            of_all = sa.select(
+                sa.func.min(files.c.changed_at).label("since"), sa.func.max(files.c.failure).label("failure")
+            )
+            row = (await connection.execute(of_all.where(files.c.name.in_(names)))).one()
+        return Lost(since=row.since, failure=row.failure)
+
+    async def claim_lost(self, lanes: Sequence[Lane], *, limit: int, ttl: float) -> list[LostFile]:
+        """Lease files that somebody waits for and these lanes paint, for `ttl` seconds; longest waited first.
+
+        Two workers with the same file do no harm: they paint the same bytes.
+        """
+        now = self._clock()
+        free = files.c.leased_until.is_(None) | (files.c.leased_until <= now)
+        statement = (
+            _painters()
+            .add_columns(files.c.name)
+            .join(files, files.c.name == images.c.artifact)
+            .where(files.c.state == FileState.WANTED, files.c.changed_at > now - WANTED_SECONDS, free)
+            .where(images.c.lane.in_([str(lane) for lane in lanes]))
+            .order_by(files.c.changed_at, files.c.name)
+            .limit(limit)
+            .with_for_update(skip_locked=True, of=files)
+        )
+        async with self._database.write() as connection:
+            rows = {row.name: row for row in await connection.execute(statement)}
+            if rows:
+                mine = sa.update(files).where(files.c.name.in_(rows))
+                await connection.execute(mine.values(leased_until=now + ttl))
+        return [LostFile(name=name, painter=_painter(row)) for name, row in rows.items()]
+
+    async def end_wait(self, name: str, *, failure: str | None = None) -> None:
+        """The file is back, or cannot be painted because of `failure`: results that show it are due now."""
+        now = self._clock()
+        state = FileState.KEPT if failure is None else FileState.GONE
+        values = {"state": state, "changed_at": now, "leased_until": None, "failure": failure}
+        showing = sa.select(images.c.job_id).where(images.c.artifact == name)
+        async with self._database.write() as connection:
+            wanted = (files.c.name == name) & (files.c.state == FileState.WANTED)
+            await connection.execute(sa.update(files).where(wanted).values(values))
+            due = deliveries.c.job_id.in_(showing) & deliveries.c.outcome.is_(None)
+            await connection.execute(sa.update(deliveries).where(due).values(next_try_at=now))
+        self._ring(result=True)
+
+
+def named() -> sa.ColumnElement[bool]:
+    """Whether a job names the file, as its picture or as what it starts from."""
+    painted = sa.exists().where(images.c.artifact == files.c.name)
+    return painted | sa.exists().where(start_pictures.c.artifact == files.c.name)
+
+
+async def let_go(connection: AsyncConnection, names: Collection[str], *, now: float) -> None:
+    """Nobody is to write files of these names until they are deleted, which the caller sees to."""
+    going = {"state": FileState.GOING, "changed_at": now}
+    for name in sorted(names):
+        await connection.execute(
+            insert(connection, files)
+            .values(name=name, used_at=now, **going)
+            .on_conflict_do_update(index_elements=[files.c.name], set_=going)
+        )
+
+
+async def use_files(connection: AsyncConnection, names: Collection[str], *, now: float) -> None:
+    """A job starts from these files: they count as used now."""
+    await connection.execute(sa.update(files).where(files.c.name.in_(names)).values(used_at=now))
+
+
+def _painters() -> sa.Select[Any]:
+    return (
+        sa.select(images.c.job_id, images.c.index.label("number"), jobs.c.recipe)
+        .join(jobs, jobs.c.id == images.c.job_id)
+        .where(images.c.state == State.DONE)
+    )
+
+
+def _painter(row: Any) -> Painter:
+    return Painter(job_id=row.job_id, index=row.number, recipe=recipe_from(row.recipe))

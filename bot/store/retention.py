@@ -1,0 +1,172 @@
+"""Verbs that bound what is kept: files by age and by size, old jobs by age, files that no job names.
+
+Each chooses few at a time and says only that they are going: the caller deletes the files, then tells
+`files_deleted`. Whoever dies in between leaves them to the next, by `unfinished_deletions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import FileState, State
+from bot.store.database import insert
+from bot.store.files import GOING_SECONDS, let_go, named
+from bot.store.tables import deliveries, duties, files, images, jobs, start_pictures
+from bot.store.transitions import ACTIVE
+from bot.store.verbs import Verbs
+
+FINAL = tuple(state for state in State if state.final)
+_KEPT = files.c.state == FileState.KEPT
+
+
+class RetentionVerbs(Verbs):
+    """What a sweep does."""
+
+    async def take_duty(self, name: str, *, holder: str, ttl: float) -> bool:
+        """Whether `holder` has this duty for the next `ttl` seconds; somebody else's ends by itself."""
+        now = self._clock()
+        mine = {"holder": holder, "expires_at": now + ttl}
+        async with self._database.write() as connection:
+            statement = (
+                insert(connection, duties)
+                .values(name=name, **mine)
+                .on_conflict_do_update(
+                    index_elements=[duties.c.name],
+                    set_=mine,
+                    where=(duties.c.holder == holder) | (duties.c.expires_at <= now),
+                )
+                .returning(duties.c.name)
+            )
+            return await connection.scalar(statement) is not None
+
+    async def kept_bytes(self) -> int:
+        """How many bytes all files have that are kept, as far as that is known."""
+        statement = sa.select(sa.func.coalesce(sa.func.sum(files.c.bytes), 0)).where(_KEPT)
+        async with self._database.read() as connection:
+            return int(await connection.scalar(statement) or 0)
+
+    async def drop_files(self, *, before: float, limit: int, most_bytes: int | None = None) -> list[str]:
+        """Choose files last used before this time, the oldest first, that no job still needs; their names.
+
+        At most `limit` of them, and with `most_bytes` no more than make up so many bytes.
+        """
+        oldest = (
+            sa.select(files.c.name, files.c.bytes)
+            .where(_KEPT, files.c.used_at < before, ~_needed())
+            .order_by(files.c.used_at, files.c.name)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        async with self._database.write() as connection:
+            chosen: list[str] = []
+            freed = 0
+            for row in await connection.execute(oldest):
+                if most_bytes is not None and freed >= most_bytes:
+                    break
+                chosen.append(row.name)
+                freed += row.bytes or 0
+            await let_go(connection, chosen, now=self._clock())
+        return chosen
+
+    async def drop_orphans(self, *, after: float, before: float, limit: int) -> list[str]:
+        """Choose files that were announced from `after` until before `before` and that no job names."""
+        orphans = (
+            sa.select(files.c.name)
+            .where(_KEPT, files.c.used_at >= after, files.c.used_at < before, ~named())
+            .order_by(files.c.used_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        async with self._database.write() as connection:
+            chosen = list(await connection.scalars(orphans))
+            await let_go(connection, chosen, now=self._clock())
+        return chosen
+
+    async def unfinished_deletions(self, *, limit: int) -> list[str]:
+        """Files that somebody chose and, it seems, died over before they were deleted."""
+        now = self._clock()
+        left = (
+            sa.select(files.c.name)
+            .where(files.c.state == FileState.GOING, files.c.changed_at <= now - GOING_SECONDS)
+            .order_by(files.c.changed_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        async with self._database.write() as connection:
+            chosen = list(await connection.scalars(left))
+            await let_go(connection, chosen, now=now)
+        return chosen
+
+    async def forget_jobs(self, *, before: float, limit: int) -> tuple[int, list[str]]:
+        """Delete the rows of jobs that ended before this time: how many, and files that no job names now.
+
+        A job stays while its result is to be delivered, and while another starts from its picture: the recipe
+        is what paints that again.
+        """
+        others = start_pictures.alias()
+        started_from = (
+            sa.exists()
+            .where(images.c.job_id == jobs.c.id, others.c.artifact == images.c.artifact)
+            .where(others.c.job_id != jobs.c.id)
+        )
+        undelivered = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
+        old = (
+            sa.select(jobs.c.id)
+            .where(jobs.c.finished_at < before, jobs.c.state.in_(FINAL), ~undelivered, ~started_from)
+            .order_by(jobs.c.finished_at, jobs.c.id)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        async with self._database.write() as connection:
+            job_ids = list(await connection.scalars(old))
+            names = await _files_of(connection, job_ids)
+            await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(job_ids)))
+            nameless = sa.select(files.c.name).where(files.c.name.in_(names), _KEPT, ~named())
+            chosen = list(await connection.scalars(nameless.order_by(files.c.name)))
+            await connection.execute(
+                sa.delete(files).where(files.c.name.in_(names), files.c.state == FileState.GONE, ~named())
+            )
+            await let_go(connection, chosen, now=self._clock())
+        return len(job_ids), chosen
+
+    async def note_files(self, found: Mapping[str, int]) -> None:
+        """Files that are there, with their bytes: those unknown so far count as used now."""
+        now = self._clock()
+        anew = {"state": FileState.KEPT, "changed_at": now, "used_at": now}
+        async with self._database.write() as connection:
+            for name, size in sorted(found.items()):
+                known = insert(connection, files).values(name=name, bytes=size, **anew)
+                await connection.execute(
+                    known.on_conflict_do_update(
+                        index_elements=[files.c.name], set_={"bytes": size}, where=files.c.bytes.is_(None)
+                    )
+                )
+
+
+def _needed() -> sa.ColumnElement[bool]:
+    """Whether a job that has not ended paints or starts from the file, or its result is still to be shown."""
+    started = sa.exists().where(
+        start_pictures.c.artifact == files.c.name,
+        start_pictures.c.job_id == jobs.c.id,
+        jobs.c.state.in_(ACTIVE),
+    )
+    painted = sa.exists().where(
+        images.c.artifact == files.c.name, images.c.job_id == jobs.c.id, jobs.c.state.in_(ACTIVE)
+    )
+    undelivered = sa.exists().where(
+        images.c.artifact == files.c.name,
+        deliveries.c.job_id == images.c.job_id,
+        deliveries.c.outcome.is_(None),
+    )
+    return started | painted | undelivered
+
+
+async def _files_of(connection: AsyncConnection, job_ids: list[str]) -> list[str]:
+    of_jobs = sa.union(
+        sa.select(images.c.artifact).where(images.c.job_id.in_(job_ids), images.c.artifact.is_not(None)),
+        sa.select(start_pictures.c.artifact).where(start_pictures.c.job_id.in_(job_ids)),
+    )
+    return list(await connection.scalars(of_jobs))

@@ -1,0 +1,156 @@
+"""The sweep: results that are too old or too many, old jobs and files of no job go, in small steps."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from bot.album import drop
+from bot.artifacts import Artifacts
+from bot.config import RetentionConfig
+from bot.errors import StoreUnavailable
+from bot.store.store import Store
+
+log = logging.getLogger(__name__)
+
+DUTY = "sweep"
+SWEEP_SECONDS = 300.0
+DUTY_SECONDS = 3 * SWEEP_SECONDS  # after which another process takes over from one that is dead
+DAY_SECONDS = 86_400.0
+LISTING_SECONDS = DAY_SECONDS
+YOUNG_SECONDS = 3600.0  # a file announced later than that may belong to a job that is just being stored
+AT_ONCE = 50  # files or jobs in one transaction
+
+Choose = Callable[[], Awaitable[list[str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """How much is kept, in seconds and bytes: infinity where there is no bound."""
+
+    file_seconds: float = math.inf
+    file_bytes: float = math.inf
+    job_seconds: float = math.inf
+
+
+def bounds_of(config: RetentionConfig) -> Bounds:
+    """The bounds that a configuration asks for."""
+    return Bounds(
+        file_seconds=config.picture_days * DAY_SECONDS or math.inf,
+        file_bytes=config.pictures_gib * 2**30 or math.inf,
+        job_seconds=config.job_days * DAY_SECONDS or math.inf,
+    )
+
+
+class Sweeper:
+    """Keeps `artifacts` and the rows of `store` within `bounds`.
+
+    Any number of processes may run one: the store lets one at a time have the duty.
+    """
+
+    def __init__(
+        self, store: Store, artifacts: Artifacts, bounds: Bounds, *, clock: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._artifacts = artifacts
+        self._bounds = bounds
+        self._clock = clock
+        self._name = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
+        self._orphans_after = 0.0
+        self._listed_at = -math.inf
+
+    async def run(self) -> None:
+        """Sweep now and then, for ever, while the duty is this process's."""
+        while True:
+            try:
+                if await self._on_duty():
+                    await self.sweep()
+            except StoreUnavailable as error:
+                log.error("the sweep is put off: %s", error)
+            except Exception:
+                log.exception("the sweep failed, for a reason nobody foresaw; it is tried again later")
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    async def sweep(self) -> None:
+        """Bring everything within the bounds once."""
+        now = self._clock()
+        if now >= self._listed_at + LISTING_SECONDS:
+            await self._look_round()
+            self._listed_at = now
+        await self._drop(
+            lambda: self._store.unfinished_deletions(limit=AT_ONCE), "left by a process that died"
+        )
+        await self._drop_old(now)
+        await self._drop_too_many(now)
+        await self._forget(now)
+        await self._drop_orphans(now)
+
+    async def _on_duty(self) -> bool:
+        return await self._store.take_duty(DUTY, holder=self._name, ttl=DUTY_SECONDS)
+
+    async def _look_round(self) -> None:
+        """Take note of files that the store does not know, and delete halves of files."""
+        swept = await self._artifacts.sweep_parts()
+        if swept:
+            log.info("%d halves of files deleted, left by writes that were killed", swept)
+        async for found in self._artifacts.listing():
+            names = sorted(found)
+            for start in range(0, len(names), AT_ONCE):
+                few = names[start : start + AT_ONCE]
+                await self._store.note_files({name: found[name] for name in few})
+
+    async def _drop_old(self, now: float) -> None:
+        before = now - max(self._bounds.file_seconds, YOUNG_SECONDS)
+        if math.isfinite(before):
+            await self._drop(lambda: self._store.drop_files(before=before, limit=AT_ONCE), "too old")
+
+    async def _drop_too_many(self, now: float) -> None:
+        most = self._bounds.file_bytes
+        if math.isinf(most):
+            return
+
+        async def oldest() -> list[str]:
+            excess = await self._store.kept_bytes() - int(most)
+            if excess <= 0:
+                return []
+            return await self._store.drop_files(before=now - YOUNG_SECONDS, limit=AT_ONCE, most_bytes=excess)
+
+        await self._drop(oldest, "over the bound on their size")
+
+    async def _forget(self, now: float) -> None:
+        before = now - self._bounds.job_seconds
+        if not math.isfinite(before):
+            return
+        forgotten = 0
+        while await self._on_duty():
+            jobs, names = await self._store.forget_jobs(before=before, limit=AT_ONCE)
+            forgotten += jobs
+            await drop(self._store, self._artifacts, names)
+            if not jobs:  # of those that were started from these, more may be free now
+                break
+        if forgotten:
+            log.info("%d old jobs forgotten", forgotten)
+
+    async def _drop_orphans(self, now: float) -> None:
+        after, before = self._orphans_after, now - YOUNG_SECONDS
+        await self._drop(
+            lambda: self._store.drop_orphans(after=after, before=before, limit=AT_ONCE), "of no job"
+        )
+        self._orphans_after = before
+
+    async def _drop(self, choose: Choose, why: str) -> None:
+        """Delete what `choose` gives until it gives nothing more, or nothing of it can be deleted."""
+        dropped = 0
+        while await self._on_duty() and (names := await choose()):
+            gone = await drop(self._store, self._artifacts, names)
+            dropped += gone
+            if not gone:
+                break
+        if dropped:
+            log.info("%d files deleted: %s", dropped, why)

@@ -1,0 +1,27 @@
+"""Jobs that have ended, their files announced as a worker announces them."""
+
+from __future__ import annotations
+
+from recipes import origin, recipe
+from stores import TTL
+
+from bot.jobs import Job
+from bot.store import Store
+
+PICTURE, OTHER = "aa/picture.png", "bb/other.png"
+
+
+async def painted(store: Store, number: int, artifact: str, *, start: str | None = None) -> Job:
+    """A finished job that shows `artifact`, 100 bytes, and is still to be delivered."""
+    await store.enqueue(recipe(init_image=start), origin(number))
+    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    assert await store.expect_file(artifact, size=100)
+    return await store.complete(claim, artifact=artifact, seconds=1.0)
+
+
+async def delivered(store: Store, number: int, artifact: str, *, start: str | None = None) -> Job:
+    """As `painted`, and delivered."""
+    job = await painted(store, number, artifact, start=start)
+    for delivery in await store.undelivered(limit=10):
+        await store.mark_delivered(delivery.id, outcome="edited", message_id=9)
+    return job

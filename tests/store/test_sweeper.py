@@ -1,0 +1,257 @@
+"""The sweep between a real queue and real files, in a folder and elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import os
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from recipes import origin, recipe
+from stores import TTL, Clock
+
+from bot import sweeper
+from bot.album import drop, keep
+from bot.artifacts import PART_SECONDS, Artifacts
+from bot.config import RetentionConfig
+from bot.errors import MissingArtifact, StoreUnavailable
+from bot.jobs import Job
+from bot.store import Store
+from bot.sweeper import YOUNG_SECONDS, Bounds, Sweeper
+
+DAY = 86_400.0
+BOUNDS = Bounds(file_seconds=30 * DAY, file_bytes=2500, job_seconds=365 * DAY)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Store]:
+    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3", clock=clock)
+    yield store
+    await store.close()
+
+
+@pytest.fixture(params=["folder", "memory://"])
+def artifacts(request: pytest.FixtureRequest, tmp_path: Path) -> Artifacts:
+    memory = request.param == "memory://"
+    return Artifacts(f"memory://{uuid.uuid4().hex}" if memory else str(tmp_path / "results"))
+
+
+def make(store: Store, artifacts: Artifacts, clock: Clock, bounds: Bounds = BOUNDS) -> Sweeper:
+    return Sweeper(store, artifacts, bounds, clock=clock)
+
+
+def bytes_of(number: int) -> bytes:
+    """Content of 1,000 bytes."""
+    return hashlib.sha256(bytes([number])).digest() * 31 + bytes(8)
+
+
+async def painted(store: Store, artifacts: Artifacts, number: int, *, start: str | None = None) -> Job:
+    """A job that is finished and delivered."""
+    job = await store.enqueue(recipe(init_image=start), origin(number))
+    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    name = await keep(store, artifacts, bytes_of(number), ".png")
+    job = await store.complete(claim, artifact=name, seconds=1.0)
+    for delivery in await store.undelivered(limit=9):
+        await store.mark_delivered(delivery.id, outcome="edited", message_id=1)
+    return job
+
+
+async def there(artifacts: Artifacts) -> set[str]:
+    return {name for some in [found async for found in artifacts.listing()] for name in some}
+
+
+def names(*jobs: Job) -> set[str]:
+    return {str(job.images[0].artifact) for job in jobs}
+
+
+async def test_what_is_older_than_the_bound_goes_and_its_job_stays(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    old = await painted(store, artifacts, 1)
+    clock.now += 20 * DAY
+    young = await painted(store, artifacts, 2)
+    clock.now += 20 * DAY
+    await make(store, artifacts, clock).sweep()
+    assert await there(artifacts) == names(young)
+    assert (await store.job(old.id)).images == old.images
+
+
+async def test_over_the_bound_on_their_size_the_oldest_go(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    jobs = []
+    for number in range(5):
+        jobs.append(await painted(store, artifacts, number))
+        clock.now += DAY
+    await make(store, artifacts, clock).sweep()
+    assert await there(artifacts) == names(*jobs[3:])
+
+
+async def test_nothing_young_goes_however_small_the_bound(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    job = await painted(store, artifacts, 1)
+    clock.now += YOUNG_SECONDS / 2
+    bounds = Bounds(file_seconds=1.0, file_bytes=1)
+    await make(store, artifacts, clock, bounds).sweep()
+    assert await there(artifacts) == names(job)
+
+
+async def test_without_bounds_everything_stays(store: Store, artifacts: Artifacts, clock: Clock) -> None:
+    job = await painted(store, artifacts, 1)
+    clock.now += 10_000 * DAY
+    await make(store, artifacts, clock, Bounds()).sweep()
+    assert await there(artifacts) == names(job)
+    assert (await store.job(job.id)).images == job.images
+
+
+async def test_the_picture_of_a_refused_job_goes_and_that_of_an_accepted_one_stays(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    await keep(store, artifacts, bytes_of(1), ".png")
+    accepted = await keep(store, artifacts, bytes_of(2), ".png")
+    await store.enqueue(recipe(init_image=accepted), origin(1))
+    sweeping = make(store, artifacts, clock)
+    await sweeping.sweep()
+    assert len(await there(artifacts)) == 2
+    clock.now += 2 * YOUNG_SECONDS
+    await sweeping.sweep()
+    assert await there(artifacts) == {accepted}
+
+
+async def test_files_of_an_earlier_version_are_counted_and_those_of_no_job_go(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    job = await painted(store, artifacts, 1)
+    stray = await artifacts.put(bytes_of(2), ".png")
+    sweeping = make(store, artifacts, clock)
+    await sweeping.sweep()
+    assert await store.kept_bytes() == 2000
+    assert stray in await there(artifacts)
+    clock.now += 2 * YOUNG_SECONDS
+    await sweeping.sweep()
+    assert await there(artifacts) == names(job)
+
+
+async def test_forgotten_jobs_take_their_files_along(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    first = await painted(store, artifacts, 1)
+    second = await painted(store, artifacts, 2, start=first.images[0].artifact)
+    clock.now += 366 * DAY
+    await make(store, artifacts, clock, Bounds(job_seconds=365 * DAY)).sweep()
+    assert await there(artifacts) == set()
+    assert await store.painter(str(second.images[0].artifact)) is None
+
+
+async def test_a_file_is_never_deleted_behind_the_back_of_whoever_writes_it_again(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    job = await painted(store, artifacts, 1)
+    clock.now += 31 * DAY
+    chosen = await store.drop_files(before=clock.now, limit=9)
+    writing = asyncio.create_task(keep(store, artifacts, bytes_of(1), ".png"))
+    done, _ = await asyncio.wait({writing}, timeout=0.05)
+    assert not done
+    assert await drop(store, artifacts, chosen) == 1
+    assert {await writing} == names(job) == await there(artifacts)
+
+
+async def test_what_cannot_be_deleted_is_tried_by_a_later_sweep(
+    store: Store, tmp_path: Path, clock: Clock
+) -> None:
+    artifacts = Artifacts(str(tmp_path / "results"))
+    job = await painted(store, artifacts, 1)
+    clock.now += 31 * DAY
+    folder = tmp_path / "results" / str(job.images[0].artifact)[:2]
+    kept = folder.rename(tmp_path / "away")
+    folder.write_text("not a folder")
+    sweeping = make(store, artifacts, clock)
+    await sweeping.sweep()
+    folder.unlink()
+    kept.rename(folder)
+    clock.now += 61.0
+    await sweeping.sweep()
+    assert await there(artifacts) == set()
+
+
+async def test_halves_of_files_go_once_nobody_can_be_writing_them(
+    store: Store, tmp_path: Path, clock: Clock
+) -> None:
+    artifacts = Artifacts(str(tmp_path / "results"))
+    job = await painted(store, artifacts, 1)
+    folder = (tmp_path / "results" / str(job.images[0].artifact)).parent
+    old, young = folder / ".old.part", folder / ".young.part"
+    for part in (old, young):
+        part.write_bytes(b"half")
+    long_ago = old.stat().st_mtime - 2 * PART_SECONDS
+    os.utime(old, (long_ago, long_ago))
+    await make(store, artifacts, clock).sweep()
+    assert not old.exists()
+    assert young.exists()
+    assert await there(artifacts) == names(job)
+
+
+async def test_of_several_processes_one_sweeps(
+    store: Store, artifacts: Artifacts, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeper, "SWEEP_SECONDS", 0.01)
+    swept: list[Sweeper] = []
+    enough = asyncio.Event()
+
+    class Counted(Sweeper):
+        async def sweep(self) -> None:
+            swept.append(self)
+            if len(swept) == 5:
+                enough.set()
+
+    sweepers = [Counted(store, artifacts, BOUNDS, clock=clock) for _ in range(3)]
+    running = [asyncio.create_task(each.run()) for each in sweepers]
+    async with asyncio.timeout(10):
+        await enough.wait()
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    assert len(set(swept)) == 1
+
+
+async def test_a_damaged_file_is_as_good_as_gone_and_makes_room(artifacts: Artifacts) -> None:
+    name = await artifacts.put(bytes_of(1), ".png")
+    artifacts._files.pipe_file(artifacts._path(name), b"half of it")
+    with pytest.raises(MissingArtifact, match="damaged"):
+        await artifacts.get(name)
+    assert await artifacts.put(bytes_of(1), ".png") == name
+    assert await artifacts.get(name) == bytes_of(1)
+
+
+async def test_a_place_with_errors_of_its_own_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoCredentials(Exception):
+        """What clients of object stores raise is no OSError."""
+
+    artifacts = Artifacts("memory://bucket")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NoCredentials("Unable to locate credentials\nin three places")
+
+    monkeypatch.setattr(artifacts._files, "pipe_file", refuse, raising=False)
+    with pytest.raises(StoreUnavailable) as told:
+        await artifacts.put(bytes_of(1), ".png")
+    assert str(told.value) == "Results in /bucket cannot be written: Unable to locate credentials."
+
+
+def test_bounds_come_from_the_configuration_and_zero_is_none() -> None:
+    assert sweeper.bounds_of(RetentionConfig()) == Bounds(
+        file_seconds=30 * DAY, file_bytes=20 * 2**30, job_seconds=365 * DAY
+    )
+    nothing = RetentionConfig(picture_days=0, pictures_gib=0, job_days=0)
+    assert sweeper.bounds_of(nothing) == Bounds()
+    assert math.isinf(Bounds().file_bytes)
