@@ -39,6 +39,7 @@ class Core:
         self.posting = Posting(self.world, self.log)
         self.commands = Commands(self.world, self.log)
         self.forbidden: set[int] = set()
+        self.kicked = False
         self.bot_present_since: Callable[[float], bool] = lambda _at: False
         self.interactions = Interactions(self.world, self.log, self._is_excused, self.limits)
         self.callbacks = Callbacks(self.world, self.interactions, self.posting, self.log)

@@ -7,7 +7,19 @@ from typing import Any
 
 from bot.sandbox.components import refreshed
 from bot.sandbox.rejections import Json
-from bot.sandbox.state import DIRECT_MESSAGE, Attachment, Channel, Flag, Member, Message, Role, User, World
+from bot.sandbox.state import (
+    DIRECT_MESSAGE,
+    GUILD_TEXT,
+    PUBLIC_THREAD,
+    Attachment,
+    Channel,
+    Flag,
+    Member,
+    Message,
+    Role,
+    User,
+    World,
+)
 
 INTERACTION_TYPES = {"command": 2, "component": 3, "autocomplete": 4, "modal": 5}
 
@@ -86,6 +98,8 @@ def channel_object(world: World, channel: Channel) -> Json:
     if channel.type == DIRECT_MESSAGE:
         recipient = world.user(channel.recipient_id or world.bot_id)
         return {**seen, "recipients": [user_object(recipient)]}
+    if channel.type == PUBLIC_THREAD:
+        return {**seen, **_thread(world, channel)}
     return {
         **seen,
         "guild_id": str(world.guild_id),
@@ -104,6 +118,28 @@ def channel_object(world: World, channel: Channel) -> Json:
             }
             for target, (allow, deny) in channel.overwrites.items()
         ],
+    }
+
+
+def _thread(world: World, thread: Channel) -> Json:
+    count = len([*world.messages_in(thread.id)])
+    at = timestamp(world.created_at)
+    return {
+        "guild_id": str(world.guild_id),
+        "name": thread.name,
+        "parent_id": str(thread.parent_id),
+        "owner_id": str(world.owner_id),
+        "rate_limit_per_user": 0,
+        "message_count": count,
+        "member_count": 1,
+        "total_message_sent": count,
+        "thread_metadata": {
+            "archived": thread.archived,
+            "archive_timestamp": at,
+            "auto_archive_duration": 1440,
+            "locked": thread.locked,
+            "create_timestamp": at,
+        },
     }
 
 
@@ -157,7 +193,8 @@ def guild_object(world: World) -> Json:
 
 def guild_create_object(world: World) -> Json:
     """The server as GUILD_CREATE carries it to a bot without the members' intent."""
-    channels = [channel for channel in world.channels.values() if channel.type != DIRECT_MESSAGE]
+    channels = [channel for channel in world.channels.values() if channel.type == GUILD_TEXT]
+    threads = [channel for channel in world.channels.values() if channel.type == PUBLIC_THREAD]
     return {
         **guild_object(world),
         "joined_at": timestamp(world.created_at),
@@ -166,7 +203,7 @@ def guild_create_object(world: World) -> Json:
         "member_count": len(world.members),
         "members": [member_object(world, world.members[world.bot_id])],
         "channels": [channel_object(world, channel) for channel in channels],
-        "threads": [],
+        "threads": [channel_object(world, thread) for thread in threads if not thread.archived],
         "presences": [],
         "voice_states": [],
         "stage_instances": [],

@@ -7,9 +7,9 @@ import mimetypes
 from bot.sandbox import rules
 from bot.sandbox.components import ATTACHMENT, resolve, texts
 from bot.sandbox.log import Log
-from bot.sandbox.objects import attachment_object
+from bot.sandbox.objects import attachment_object, channel_object
 from bot.sandbox.permissions import Permission
-from bot.sandbox.rejections import FormErrors, Json
+from bot.sandbox.rejections import FormErrors, Json, thread_archived, thread_locked
 from bot.sandbox.state import Attachment, Channel, Event, Flag, Message, World
 from bot.sandbox.uploads import Body, Upload, picture_size, safe_filename
 
@@ -22,8 +22,17 @@ class Posting:
         self._log = log
 
     def create(self, body: Body, message: Message, *, ephemeral: bool = False) -> Message:
-        """Fill the new `message` from `body`, keep it and tell everybody who may see it."""
+        """Fill the new `message` from `body`, keep it and tell everybody who may see it.
+
+        As on Discord it wakes a thread that is archived, unless that is locked.
+        """
+        thread = self._world.channel(message.channel_id)
+        if thread.locked:
+            raise thread_locked()
         self._fill(body, message, ephemeral=ephemeral)
+        if thread.archived:
+            thread.archived = False
+            self._world.emit(Event(type="THREAD_UPDATE", data=channel_object(self._world, thread)))
         self.keep(message)
         return message
 
@@ -35,6 +44,8 @@ class Posting:
 
     def edit(self, body: Body, message: Message) -> Message:
         """Change `message` as `body` says; what the body does not name stays."""
+        if self._world.channel(message.channel_id).archived:
+            raise thread_archived()
         self._fill(body, message, ephemeral=bool(message.flags & Flag.EPHEMERAL))
         message.edited_at = self._world.clock()
         self._world.emit(Event(type="MESSAGE_UPDATE", data=None, message=message))

@@ -100,5 +100,19 @@ def missing_access() -> Rejection:
     return Rejection(403, 50001, "Missing Access")
 
 
+def no_mutual_server() -> Rejection:
+    sentence = "Cannot send messages to this user due to having no mutual guilds"
+    return Rejection(403, 50278, sentence, violation=False)
+
+
+def thread_archived() -> Rejection:
+    sentence = "Tried to perform an operation on an archived thread, such as editing a message"
+    return Rejection(400, 50083, sentence, violation=False)
+
+
+def thread_locked() -> Rejection:
+    return Rejection(400, 160005, "Thread is locked", violation=False)
+
+
 def missing_permissions() -> Rejection:
     return Rejection(403, 50013, "Missing Permissions")

@@ -14,7 +14,7 @@ from bot.sandbox.objects import (
 )
 from bot.sandbox.rejections import FormErrors, missing_access, unknown
 from bot.sandbox.rest import Call, Operation, Reply
-from bot.sandbox.state import DIRECT_MESSAGE, Member
+from bot.sandbox.state import GUILD_TEXT, Member
 
 
 class About:
@@ -78,7 +78,7 @@ class About:
 
     def _channels(self, call: Call) -> Reply:
         self._check_guild(call)
-        channels = [each for each in self._world.channels.values() if each.type != DIRECT_MESSAGE]
+        channels = [each for each in self._world.channels.values() if each.type == GUILD_TEXT]
         return Reply(body=[channel_object(self._world, channel) for channel in channels])
 
     def _roles(self, call: Call) -> Reply:

@@ -9,9 +9,16 @@ from bot.sandbox.core import Core
 from bot.sandbox.objects import channel_object, message_object
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rates import MESSAGES
-from bot.sandbox.rejections import Json, Rejection, missing_access, missing_permissions, unknown_message
+from bot.sandbox.rejections import (
+    Json,
+    Rejection,
+    missing_access,
+    missing_permissions,
+    no_mutual_server,
+    unknown_message,
+)
 from bot.sandbox.rest import NO_CONTENT, Call, Operation, Reply
-from bot.sandbox.state import Channel, Event, Flag, Message
+from bot.sandbox.state import DIRECT_MESSAGE, PUBLIC_THREAD, Channel, Event, Flag, Message
 
 CHANNEL = "/channels/{channel_id}"
 MESSAGE = f"{CHANNEL}/messages/{{message_id}}"
@@ -53,16 +60,20 @@ class ChannelRoutes:
     def _reach(self, call: Call, needed: Permission = Permission.VIEW_CHANNEL) -> Channel:
         """Return the channel if the bot sees it and may do there what it wants to."""
         channel = self._world.channel(call.params["channel_id"])
+        if self._core.kicked and channel.type != DIRECT_MESSAGE:
+            refusal = missing_access()
+            refusal.violation = False
+            raise refusal
         permissions = self._world.permissions(self._world.bot_id, channel)
         excused = channel.id in self._core.forbidden
-        refusal: Rejection | None = None
+        refused: Rejection | None = None
         if not permissions & Permission.VIEW_CHANNEL:
-            refusal = missing_access()
+            refused = missing_access()
         elif permissions & needed != needed:
-            refusal = missing_permissions()
-        if refusal is not None:
-            refusal.violation = not excused
-            raise refusal
+            refused = missing_permissions()
+        if refused is not None:
+            refused.violation = not excused
+            raise refused
         return channel
 
     def _reach_message(self, call: Call, needed: Permission = Permission.VIEW_CHANNEL) -> Message:
@@ -101,7 +112,8 @@ class ChannelRoutes:
         return Reply(body=message_object(self._world, message))
 
     def _post(self, call: Call) -> Reply:
-        needed = Permission.SEND_MESSAGES
+        thread = self._world.channel(call.params["channel_id"]).type == PUBLIC_THREAD
+        needed = Permission.SEND_MESSAGES_IN_THREADS if thread else Permission.SEND_MESSAGES
         if call.body.files:
             needed |= Permission.ATTACH_FILES
         channel = self._reach(call, needed)
@@ -132,6 +144,8 @@ class ChannelRoutes:
         recipient = self._world.members.get(channel.recipient_id or 0)
         if recipient is not None and not recipient.accepts_dms:
             raise Rejection(403, 50007, "Cannot send messages to this user", violation=False)
+        if recipient is not None and self._core.kicked:  # the only server that they share
+            raise no_mutual_server()
 
     def _reference(self, channel: Channel, body: Json) -> Json | None:
         wanted = body.get("message_reference")

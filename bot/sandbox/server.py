@@ -24,7 +24,7 @@ from bot.sandbox.routes_channels import ChannelRoutes
 from bot.sandbox.routes_commands import CommandRoutes
 from bot.sandbox.routes_interactions import InteractionRoutes
 from bot.sandbox.rules import Limits
-from bot.sandbox.state import Channel, Event
+from bot.sandbox.state import PUBLIC_THREAD, Channel, Event
 
 TICK_SECONDS = 0.05
 MAX_READ_BYTES = 256 * 1024 * 1024
@@ -217,6 +217,26 @@ class Sandbox:
             del world.messages[message.id]
         del world.channels[place.id]
         self._emit_channel("CHANNEL_DELETE", place)
+
+    def open_thread(self, channel: str, name: str) -> None:
+        """Begin a public thread of this name in a channel."""
+        world = self._core.world
+        parent = next(each for each in world.channels.values() if each.name == channel)
+        thread = Channel(id=world.new_id(), name=name, type=PUBLIC_THREAD, parent_id=parent.id)
+        world.channels[thread.id] = thread
+        self._emit_channel("THREAD_CREATE", thread)
+
+    def archive(self, thread: str, *, locked: bool = False) -> None:
+        """Archive a thread; locked, it cannot be woken by a message."""
+        place = next(each for each in self._core.world.channels.values() if each.name == thread)
+        place.archived, place.locked = True, locked
+        self._emit_channel("THREAD_UPDATE", place)
+
+    def kick(self) -> None:
+        """Throw the bot out of the server, the only one that it shares with the members."""
+        self._core.kicked = True
+        world = self._core.world
+        world.emit(Event(type="GUILD_DELETE", data={"id": str(world.guild_id)}))
 
     def _emit_channel(self, event: str, channel: Channel) -> None:
         world = self._core.world

@@ -13,6 +13,7 @@ from bot.sandbox.rejections import Json, unknown_channel, unknown_message
 DISCORD_EPOCH_MS = 1_420_070_400_000
 GUILD_TEXT = 0
 DIRECT_MESSAGE = 1
+PUBLIC_THREAD = 11
 
 
 class Flag:
@@ -59,7 +60,7 @@ class Role:
 
 @dataclass(kw_only=True)
 class Channel:
-    """A text channel, or a direct-message channel of `recipient_id` with the bot."""
+    """A text channel, a thread in that of `parent_id`, or the bot's direct messages with `recipient_id`."""
 
     id: int
     name: str | None
@@ -70,6 +71,9 @@ class Channel:
     recipient_id: int | None = None
     last_message_id: int | None = None
     overwrites: dict[int, tuple[int, int]] = field(default_factory=dict)
+    parent_id: int | None = None
+    archived: bool = False
+    locked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +218,8 @@ class World:
             return int(IN_DIRECT_MESSAGES) if user_id in (channel.recipient_id, self.bot_id) else 0
         member = self.members[user_id]
         roles = {role: self.roles[role].permissions for role in (self.guild_id, *member.roles)}
-        return permissions_in(user_id, self.guild_id, roles, channel.overwrites)
+        place = channel if channel.parent_id is None else self.channel(channel.parent_id)
+        return permissions_in(user_id, self.guild_id, roles, place.overwrites)
 
     def user(self, user_id: int) -> User:
         """Return the account of a member."""
