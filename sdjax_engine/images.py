@@ -13,7 +13,7 @@ import io
 import json
 import math
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -116,26 +116,33 @@ def grid_shape(count: int) -> tuple[int, int]:
     return rows, math.ceil(count / rows)
 
 
-def make_grid(pictures: Sequence[PIL.Image.Image], rows: int, columns: int) -> PIL.Image.Image:
+def make_grid(pictures: Iterable[PIL.Image.Image], rows: int, columns: int) -> PIL.Image.Image:
     """One picture of `rows` × `columns` equal cells, filled row by row; cells left over are black.
 
-    Raises ValueError for no picture, more pictures than cells, or pictures of different sizes.
+    They are looked at one after the other, so those of an iterator need not be in memory together. Raises
+    ValueError for no picture, more pictures than cells, or pictures of different sizes.
     """
-    if not 0 < len(pictures) <= rows * columns:
-        raise ValueError(f"{len(pictures)} pictures do not fill a grid of {rows} × {columns}")
-    if len({picture.size for picture in pictures}) != 1:
-        raise ValueError("the pictures of a grid must have one size")
-    width, height = pictures[0].size
-    grid = PIL.Image.new("RGB", (columns * width, rows * height))
+    grid: PIL.Image.Image | None = None
+    cell = (0, 0)
     for index, picture in enumerate(pictures):
+        if grid is None:
+            cell = picture.size
+            grid = PIL.Image.new("RGB", (columns * cell[0], rows * cell[1]))
+        if index >= rows * columns:
+            raise ValueError(f"more pictures than a grid of {rows} × {columns} has cells")
+        if picture.size != cell:
+            raise ValueError("the pictures of a grid must have one size")
         row, column = divmod(index, columns)
-        grid.paste(picture, (column * width, row * height))
+        grid.paste(picture, (column * cell[0], row * cell[1]))
+    if grid is None:
+        raise ValueError("there is no picture to make a grid of")
     return grid
 
 
 def _encode(png: PIL.Image.Image, **how: Any) -> bytes:
     file = io.BytesIO()
-    png.convert("RGB").save(file, exif=_exif(png.info), **how)
+    picture = png if png.mode == "RGB" else png.convert("RGB")
+    picture.save(file, exif=_exif(png.info), **how)
     return file.getvalue()
 
 

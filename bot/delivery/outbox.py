@@ -12,8 +12,8 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 
-from bot.delivery.refusals import DeliveryDelayed
-from bot.delivery.render import render
+from bot.delivery.refusals import DeliveryDelayed, FilesGone
+from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent
 from bot.delivery.turns import Turns
 from bot.errors import DeliveryRefused, StoreUnavailable
@@ -29,6 +29,7 @@ AT_ONCE = 8
 POLL_SECONDS = 1.0
 LONGEST_WAIT = 300.0
 MAX_ATTEMPTS = 60  # with the longest wait between them, more than four hours of an unreachable Discord
+LOST_SECONDS = 600.0  # for which a result waits for its files, should they have to be painted again
 
 
 def backoff(attempts: int, jitter: float) -> float:
@@ -115,7 +116,7 @@ class Outbox:
             await self._store.mark_delivered(delivery.id, outcome=error.outcome, message_id=None)
         except DeliveryDelayed as error:
             log.warning("the result is delivered later: %s", error)
-            await self._postpone(delivery)
+            await self._postpone(delivery, error.seconds)
         except Exception:
             log.exception(
                 "the result could not be sent, for a reason nobody foresaw; it is tried again later"
@@ -128,16 +129,23 @@ class Outbox:
         job = delivery.job
         if job.deleted_at is not None:
             raise DeliveryRefused("deleted")
-        content = render(job, None, Texts.for_locale(job.origin.locale), offers=self._offers)
-        return await self._sender.deliver(delivery, content)
+        texts = Texts.for_locale(job.origin.locale)
+        content = render(job, None, texts, offers=self._offers)
+        try:
+            return await self._sender.deliver(delivery, content)
+        except FilesGone as gone:
+            lost = await self._store.want_files(gone.names)
+            if lost.failure is None and self._clock() < lost.since + LOST_SECONDS:
+                raise DeliveryDelayed(f"{gone}, and are painted again") from None
+            return await self._sender.deliver(delivery, without_picture(content, texts))
 
-    async def _postpone(self, delivery: Delivery) -> None:
+    async def _postpone(self, delivery: Delivery, seconds: float = 0.0) -> None:
         if delivery.attempts >= MAX_ATTEMPTS:
             log.error("the delivery is given up after %d attempts", delivery.attempts)
             await self._store.mark_delivered(delivery.id, outcome="gave_up", message_id=None)
             return
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
-        await self._store.retry_delivery(delivery.id, at=self._clock() + wait)
+        await self._store.retry_delivery(delivery.id, at=self._clock() + max(wait, seconds))
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:

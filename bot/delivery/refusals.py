@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 
 import aiohttp
 import discord
@@ -14,15 +16,34 @@ UNKNOWN_GUILD = 10004
 UNKNOWN_MESSAGE = 10008
 UNKNOWN_WEBHOOK = 10015
 UNKNOWN_INTERACTION = 10062
+SLOWMODE = 20016
+TOO_MANY_EDITS = 30046  # of messages older than an hour
 REQUEST_TOO_LARGE = 40005
+MISSING_PERMISSIONS = 50013
+CANNOT_MESSAGE_USER = 50007
 INVALID_TOKEN = 50027
+ARCHIVED = 50083
+NO_MUTUAL_SERVER = 50278
+LOCKED = 160005
 DEAD_TOKEN = frozenset({UNKNOWN_WEBHOOK, UNKNOWN_INTERACTION, INVALID_TOKEN})
 
 TRANSIENT = (aiohttp.ClientError, OSError, TimeoutError)
 
 
 class DeliveryDelayed(BotError):
-    """Discord cannot take the message now; it is worth trying again later."""
+    """Discord cannot take the message now; it is worth trying again later, in `seconds` at the earliest."""
+
+    def __init__(self, message: str, *, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class FilesGone(BotError):
+    """The files to show are not there; `names` says which."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"files are gone: {', '.join(names)}")
+        self.names = tuple(names)
 
 
 class Refusal(StrEnum):
@@ -35,24 +56,48 @@ class Refusal(StrEnum):
     PRIVATE_EXPIRED = "private_expired"
     MESSAGE_DELETED = "message_deleted"
     CHANNEL_DELETED = "channel_deleted"
+    SERVER_DELETED = "server_deleted"
+    THREAD_ARCHIVED = "thread_archived"
     NO_ACCESS = "no_access"
+    NO_PERMISSION = "no_permission"
+    DIRECT_CLOSED = "direct_closed"
     REJECTED = "rejected"
+
+
+FINAL = frozenset(  # no other place is any better
+    {Refusal.TOO_LARGE, Refusal.MESSAGE_DELETED, Refusal.REJECTED, Refusal.DIRECT_CLOSED}
+)
+CLOSED = frozenset(  # to the bot: a new message would be refused as the edit was
+    {Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED, Refusal.NO_ACCESS, Refusal.NO_PERMISSION}
+)
+OF_CODE: Mapping[int, Refusal] = MappingProxyType(
+    {
+        SLOWMODE: Refusal.LATER,
+        TOO_MANY_EDITS: Refusal.LATER,
+        REQUEST_TOO_LARGE: Refusal.TOO_LARGE,
+        UNKNOWN_MESSAGE: Refusal.MESSAGE_DELETED,
+        UNKNOWN_CHANNEL: Refusal.CHANNEL_DELETED,
+        UNKNOWN_GUILD: Refusal.SERVER_DELETED,
+        ARCHIVED: Refusal.THREAD_ARCHIVED,
+        LOCKED: Refusal.THREAD_ARCHIVED,
+        CANNOT_MESSAGE_USER: Refusal.DIRECT_CLOSED,
+        NO_MUTUAL_SERVER: Refusal.DIRECT_CLOSED,
+    }
+)
 
 
 def understand(error: discord.HTTPException, *, by_token: bool) -> Refusal:
     """What `error` means; `by_token` when the request was made with an interaction's token."""
     if error.status >= 500 or error.status == 429 or (error.status == 401 and not by_token):
         return Refusal.LATER  # with the bot's own token refused, the client stops; the work waits
-    if error.code == REQUEST_TOO_LARGE or error.status == 413:
+    if error.code in OF_CODE:
+        return OF_CODE[error.code]
+    if error.status == 413:
         return Refusal.TOO_LARGE
-    if error.code == UNKNOWN_MESSAGE:
-        return Refusal.MESSAGE_DELETED
-    if error.code in (UNKNOWN_CHANNEL, UNKNOWN_GUILD):
-        return Refusal.CHANNEL_DELETED
     if by_token and (error.code in DEAD_TOKEN or error.status in (401, 403, 404)):
         return Refusal.DEAD_TOKEN
     if error.status == 403:
-        return Refusal.NO_ACCESS
+        return Refusal.NO_PERMISSION if error.code == MISSING_PERMISSIONS else Refusal.NO_ACCESS
     if error.status == 404:
         return Refusal.MESSAGE_DELETED
     return Refusal.REJECTED

@@ -35,7 +35,12 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
         "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
         "start_missing": "The picture to start from can no longer be read: send it again.",
+        "start_not_offered": "The picture to start from is gone, and this bot no longer paints with its "
+        "model or size. Send the picture, or choose another.",
+        "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
+        "Send the picture, or choose another.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
+        "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
     }
 )
 TROUBLES: Mapping[str, str] = MappingProxyType(
@@ -121,6 +126,13 @@ def without_picture(content: MessageContent, texts: Texts) -> MessageContent:
         footer=content.footer,
         rows=without_pictures(content.rows),
         tone=Tone.FAILED,
+    )
+
+
+def not_taken(content: MessageContent, texts: Texts) -> MessageContent:
+    """What is said in place of `content` that Discord refuses: nothing of it but the buttons."""
+    return MessageContent(
+        heading=texts.gettext(FAILURES["not_taken"]), rows=without_pictures(content.rows), tone=Tone.FAILED
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,17 +18,34 @@ import discord
 
 from bot.artifacts import Artifacts
 from bot.delivery.layout import layout
-from bot.delivery.pictures import PictureFile, combine, fit
-from bot.delivery.refusals import TRANSIENT, DeliveryDelayed, Refusal, understand
-from bot.delivery.render import MessageContent, with_notice, without_picture
+from bot.delivery.pictures import PictureFile, fit
+from bot.delivery.refusals import (
+    CLOSED,
+    FINAL,
+    TRANSIENT,
+    DeliveryDelayed,
+    FilesGone,
+    Refusal,
+    understand,
+)
+from bot.delivery.render import MessageContent, not_taken, with_notice
+from bot.delivery.restraint import Restraint
 from bot.errors import DeliveryRefused, MissingArtifact, StoreUnavailable
 from bot.jobs import Delivery, Job, State
 from bot.texts import Texts
+
+log = logging.getLogger(__name__)
 
 TOKEN_MARGIN = 60.0  # seconds before its end from which a token is not trusted any more
 FITTING_ATTEMPTS = 8  # halving each time: from 10 MiB to below 100 kB
 ORIGINAL = cast("int", "@original")  # Discord takes this name for an id; discord.py's annotation does not
 REMEMBERED_TOKENS = 10_000
+FITTED_AT_ONCE = 2  # grids are made and compressed in memory
+MIB = 1024 * 1024
+ENVELOPE = 64 * 1024  # what a request has beside its file: the layout, and the frame around both
+MAX_REQUEST = 25 * MIB - ENVELOPE
+DIRECT_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES
+KNOWN_LIMITS = (50 * MIB, MAX_REQUEST, DIRECT_LIMIT)  # of servers by their boosts, of requests, of all others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +57,17 @@ class Sent:
 
 
 class _Refused(Exception):
-    def __init__(self, refusal: Refusal) -> None:
+    """Discord's no; of a file that is too large, perhaps what `limit` the place has, in bytes."""
+
+    def __init__(self, refusal: Refusal, *, limit: int = 0) -> None:
         super().__init__(refusal)
         self.refusal = refusal
+        self.limit = limit
+
+
+def next_limit(size: int) -> int:
+    """What to try after a file of `size` bytes was too large: the next lower limit Discord has, or half."""
+    return max((limit for limit in KNOWN_LIMITS if limit < size), default=size // 2)
 
 
 class Sender:
@@ -52,6 +78,8 @@ class Sender:
         self._artifacts = artifacts
         self._clock = clock
         self._dead_tokens: dict[str, None] = {}
+        self._restraint = Restraint(clock=clock)
+        self._fitting = asyncio.Semaphore(FITTED_AT_ONCE)
 
     def can_edit(self, job: Job) -> bool:
         """Whether the job's message can be edited now, as far as is known without asking Discord."""
@@ -72,31 +100,59 @@ class Sender:
     async def deliver(self, delivery: Delivery, content: MessageContent) -> Sent:
         """Show the job's final `content` with its picture, wherever the person can see it.
 
-        Raises `DeliveryRefused` with the outcome to store, or `DeliveryDelayed`.
+        Raises `DeliveryRefused` with the outcome to store, `DeliveryDelayed`, or `FilesGone`.
         """
-        content, png = await self._load(delivery.job, content)
+        files = await self._load(content)
+        try:
+            return await self._deliver_fitting(delivery, content, files)
+        except _Refused as error:
+            if error.refusal in (Refusal.TOO_LARGE, Refusal.REJECTED):
+                await self._say_so(delivery, content)
+            raise DeliveryRefused(error.refusal) from None
+
+    async def _load(self, content: MessageContent) -> list[bytes]:
+        """The pictures to show; raises FilesGone."""
+        names = content.picture.artifacts if content.picture else ()
+        files, gone = [], []
+        for name in names:
+            try:
+                files.append(await self._artifacts.get(name))
+            except MissingArtifact:
+                gone.append(name)
+            except StoreUnavailable as error:
+                raise DeliveryDelayed(str(error)) from error
+        if gone:
+            raise FilesGone(gone)
+        return files
+
+    async def _deliver_fitting(
+        self, delivery: Delivery, content: MessageContent, files: Sequence[bytes]
+    ) -> Sent:
+        """Make the file smaller until it is taken."""
         limit = self._upload_limit(delivery.job)
         for _ in range(FITTING_ATTEMPTS):
-            file = await asyncio.to_thread(fit, png, limit) if png else None
+            file = await self._fitted(files, limit) if files else None
             try:
                 return await self._deliver(delivery, content, file)
             except _Refused as error:
                 if error.refusal is not Refusal.TOO_LARGE or file is None:
-                    raise DeliveryRefused(error.refusal) from None
-                limit = min(limit, len(file.data)) // 2
-        raise DeliveryRefused(Refusal.TOO_LARGE)
+                    raise
+                limit = min(limit, error.limit or next_limit(len(file.data)))
+        raise _Refused(Refusal.TOO_LARGE)
 
-    async def _load(self, job: Job, content: MessageContent) -> tuple[MessageContent, bytes | None]:
-        """The picture to upload, if any; without it, content that says so."""
-        if content.picture is None:
-            return content, None
+    async def _fitted(self, files: Sequence[bytes], limit: int) -> PictureFile:
+        if len(files) == 1 and len(files[0]) <= limit:
+            return PictureFile(data=files[0], suffix=".png")
+        async with self._fitting:
+            return await asyncio.to_thread(fit, files, limit)
+
+    async def _say_so(self, delivery: Delivery, content: MessageContent) -> None:
+        """Tell in the message itself that Discord refused what it was to show, if even that can be told."""
+        texts = Texts.for_locale(delivery.job.origin.locale)
         try:
-            files = [await self._artifacts.get(name) for name in content.picture.artifacts]
-        except MissingArtifact:
-            return without_picture(content, Texts.for_locale(job.origin.locale)), None
-        except StoreUnavailable as error:
-            raise DeliveryDelayed(str(error)) from error
-        return content, await asyncio.to_thread(combine, files)
+            await self._edit(delivery.job, not_taken(content, texts), None)
+        except (_Refused, DeliveryDelayed) as error:
+            log.warning("nor can that be told in the message: %s", error)
 
     async def _deliver(self, delivery: Delivery, content: MessageContent, file: PictureFile | None) -> Sent:
         job = delivery.job
@@ -106,15 +162,15 @@ class Sender:
             if job.origin.private:
                 raise _Refused(Refusal.PRIVATE_EXPIRED)
         except _Refused as error:
-            if error.refusal in (Refusal.TOO_LARGE, Refusal.MESSAGE_DELETED, Refusal.REJECTED):
+            if error.refusal in FINAL:
                 raise
-            if job.origin.private or error.refusal is Refusal.CHANNEL_DELETED:
+            if job.origin.private or error.refusal in CLOSED:
                 return await self._send_directly(delivery, content, file, error.refusal)
         try:
             channel = self._channel(job)
             return Sent(outcome="sent", message_id=await self._send(channel, delivery, content, file))
         except _Refused as error:
-            if error.refusal in (Refusal.TOO_LARGE, Refusal.REJECTED):
+            if error.refusal in FINAL:
                 raise
             return await self._send_directly(delivery, content, file, error.refusal)
 
@@ -131,7 +187,7 @@ class Sender:
         if job.message_id is None:
             raise _Refused(Refusal.NO_MESSAGE)
         message = self._channel(job).get_partial_message(job.message_id)
-        with _Understood(by_token=False):
+        with _Understood(self._restraint, by_token=False):
             return (await message.edit(**_parts(content, file))).id
 
     async def _edit_by_token(self, job: Job, content: MessageContent, file: PictureFile | None) -> int:
@@ -139,7 +195,7 @@ class Sender:
         webhook = discord.Webhook.partial(
             origin.application_id, origin.interaction_token, client=self._client
         )
-        with _Understood(by_token=True):
+        with _Understood(self._restraint, by_token=True):
             return (await webhook.edit_message(job.message_id or ORIGINAL, **_parts(content, file))).id
 
     async def _send(
@@ -152,7 +208,7 @@ class Sender:
         """Post a new message. Its nonce makes Discord answer a repeated post with the first message."""
         parts = _parts(content, file)
         files = parts.pop("attachments")
-        with _Understood(by_token=False):
+        with _Understood(self._restraint, by_token=False):
             return (await channel.send(**parts, files=files, nonce=f"sdjax-{delivery.id}"[:25])).id
 
     async def _send_directly(
@@ -162,10 +218,12 @@ class Sender:
         job = delivery.job
         if job.state is State.CANCELLED:
             raise _Refused(refusal)
+        if file is not None and len(file.data) > DIRECT_LIMIT:  # a server may take more than a person
+            raise _Refused(Refusal.TOO_LARGE, limit=DIRECT_LIMIT)
         texts = Texts.for_locale(job.origin.locale)
         notice = texts.gettext("Your answer could no longer be shown where you asked, so it comes here.")
         try:
-            with _Understood(by_token=False):
+            with _Understood(self._restraint, by_token=False):
                 channel = await self._client.create_dm(discord.Object(job.origin.user_id))
             message_id = await self._send(channel, delivery, with_notice(content, notice), file)
         except _Refused as error:
@@ -176,9 +234,13 @@ class Sender:
         return self._client.get_partial_messageable(job.origin.channel_id, guild_id=job.origin.guild_id)
 
     def _upload_limit(self, job: Job) -> int:
-        """What the server takes as far as is known; its real limit shows in the refusal of a larger file."""
+        """What the server takes as far as is known; its real limit shows in the refusal of a larger file.
+
+        The server's boosts say it. What an interaction says beside them counts the person's own subscription
+        in, which a bot's uploads have nothing of.
+        """
         guild = self._client.get_guild(job.origin.guild_id) if job.origin.guild_id else None
-        return guild.filesize_limit if guild else discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES
+        return min(guild.filesize_limit, MAX_REQUEST) if guild else DIRECT_LIMIT
 
     def _token_alive(self, job: Job) -> bool:
         origin = job.origin
@@ -192,20 +254,24 @@ class Sender:
 
 
 class _Understood:
-    """Turns discord.py's errors into `_Refused` or `DeliveryDelayed`."""
+    """Turns discord.py's errors into `_Refused` or `DeliveryDelayed`, and begins nothing that must wait."""
 
-    def __init__(self, *, by_token: bool) -> None:
+    def __init__(self, restraint: Restraint, *, by_token: bool) -> None:
+        self._restraint = restraint
         self._by_token = by_token
 
     def __enter__(self) -> None:
-        return None
+        self._restraint.check(by_token=self._by_token)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._restraint.note(error)
         if isinstance(error, discord.HTTPException):
             refusal = understand(error, by_token=self._by_token)
             if refusal is Refusal.LATER:
                 raise DeliveryDelayed(str(error)) from error
             raise _Refused(refusal) from error
+        if isinstance(error, discord.RateLimited):
+            raise DeliveryDelayed(str(error), seconds=error.retry_after) from error
         if isinstance(error, TRANSIENT):
             raise DeliveryDelayed(f"Discord cannot be reached: {error}") from error
 

@@ -62,7 +62,7 @@ async def report(interaction: Interaction, error: Exception) -> None:
         return
     try:
         await refuse(interaction, sentence_for(error, parts_of(interaction).texts(interaction)))
-    except (discord.HTTPException, aiohttp.ClientError, OSError) as failure:
+    except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
         log.warning("a refusal could not be told: %s", failure)
 
 

@@ -26,6 +26,10 @@ from bot.store import Store
 
 log = logging.getLogger(__name__)
 
+LONGEST_WAIT = (
+    60.0  # seconds of a Retry-After that discord.py sleeps through, holding its place; then we come back
+)
+
 
 class Bot(discord.Client):
     """Serves the commands and the buttons under pictures.
@@ -49,6 +53,7 @@ class Bot(discord.Client):
             member_cache_flags=discord.MemberCacheFlags.none(),
             chunk_guilds_at_startup=False,
             max_messages=None,
+            max_ratelimit_timeout=LONGEST_WAIT,
         )
         self.parts = Parts(
             store=store,

@@ -15,7 +15,7 @@ from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
 from bot.config import Config
-from bot.jobs import Claim, Job
+from bot.jobs import Claim, Job, LostFile
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.rules import Limits
@@ -191,6 +191,20 @@ async def test_a_private_result_that_can_go_nowhere_is_settled_and_never_shown_i
     assert not any(message["attachments"] for message in await mina.messages())
 
 
+async def test_what_a_server_takes_and_a_person_does_not_is_made_smaller_for_the_person(
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.delivery.sender.DIRECT_LIMIT", 20_000)
+    _, job = await ask(mina, served.store, private=True)
+    sandbox.misbehave(expire_tokens=True)
+    await paint(served, job.id)
+    assert await settled(served.store, outcomes) == ["sent_directly"]
+    (direct,) = [channel for channel in (await mina.state())["channels"] if channel["type"] == 1]
+    (message,) = await mina.messages(direct["id"])
+    assert message["attachments"][0]["filename"] == f"{job.id}.webp"
+    assert message["attachments"][0]["size"] <= 20_000
+
+
 async def test_a_deleted_message_is_not_replaced(served: Served, mina: Member, outcomes: Any) -> None:
     queued, job = await ask(mina, served.store)
     await mina.delete(queued)
@@ -246,10 +260,21 @@ async def test_a_new_message_whose_answer_was_lost_is_posted_once(
     assert (await served.store.job(job.id)).message_id == int(shown[0]["id"])
 
 
-async def test_a_file_that_is_gone_is_said_in_the_pictures_place(served: Served, mina: Member) -> None:
+async def test_a_file_that_is_gone_for_good_is_said_in_the_pictures_place(
+    served: Served, mina: Member
+) -> None:
     await ask(mina, served.store)
     (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
     await served.store.complete(claim, artifact=f"ab/{'ab' * 32}.png", seconds=1.0)
+    lost: list[LostFile] = []
+
+    async def wanted() -> bool:
+        lost.extend(await served.store.claim_lost([claim.request.lane], limit=1, ttl=60.0))
+        return bool(lost)
+
+    await until(wanted)
+    assert lost[0].painter.job_id == claim.job_id
+    await served.store.end_wait(lost[0].name, failure="start_changed")
     message = await mina.wait_for_message(lambda message: "file is gone" in text_of(message))
     assert "Again" in labels(message)
 

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import PIL.Image
+import pytest
 from recipes import RECIPE
 
-from bot.delivery.pictures import combine
-from sdjax_engine.images import PARAMETERS_CHUNK, RECIPE_CHUNK, encode_png
+from bot.delivery.pictures import combine, fit
+from bot.delivery.sender import KNOWN_LIMITS, MIB, next_limit
+from sdjax_engine.images import PARAMETERS_CHUNK, RECIPE_CHUNK, encode_png, read_recipe
 from sdjax_engine.request import Request
 
 
@@ -34,3 +36,37 @@ def test_a_grid_carries_the_recipe_of_its_first_picture_and_what_that_was_starte
     assert grid.info[PARAMETERS_CHUNK] == first.info[PARAMETERS_CHUNK]
     said, wanted = (json.loads(picture.info[RECIPE_CHUNK]) for picture in (grid, first))
     assert said == {**wanted, "extra": {"job": "abc", "pictures": "3"}}
+
+
+def noisy(seed: int, side: int = 96) -> bytes:
+    """A picture that no format makes much smaller without loss."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
+    return encode_png(pixels, RECIPE.request(seed))
+
+
+@pytest.mark.parametrize(
+    ("share", "suffix", "whole"),
+    [
+        (1.1, ".png", True),
+        (0.9, ".webp", True),
+        (0.4, ".webp", True),
+        (0.21, ".jpg", True),
+        (0.06, ".jpg", False),
+    ],
+)
+def test_a_grid_loses_no_more_than_the_limit_asks_for(share: float, suffix: str, whole: bool) -> None:
+    files = [noisy(number) for number in range(4)]
+    limit = int(share * len(combine(files)))
+    fitted = fit(files, limit)
+    assert (fitted.suffix, len(fitted.data) <= limit) == (suffix, True)
+    assert (PIL.Image.open(io.BytesIO(fitted.data)).size == (192, 192)) is whole
+    assert read_recipe(io.BytesIO(fitted.data)) == RECIPE.request(0)
+
+
+def test_what_fits_nowhere_is_as_small_as_can_be() -> None:
+    assert len(fit([noisy(1)], 10).data) < 10_000
+
+
+def test_after_a_refusal_the_next_limit_of_discord_is_tried_and_then_half() -> None:
+    assert [next_limit(size * MIB) for size in (60, 40, 20)] == list(KNOWN_LIMITS)
+    assert next_limit(KNOWN_LIMITS[-1]) == KNOWN_LIMITS[-1] // 2

@@ -1,0 +1,52 @@
+"""Restraint: no request while Discord said to wait, and never near so many refusals that they ban us."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import discord
+
+from bot.delivery.refusals import DeliveryDelayed
+
+WINDOW_SECONDS = 600.0
+MAX_INVALID = (
+    5_000  # of the 10,000 in ten minutes for which Discord bans an address; the front needs some too
+)
+INVALID = frozenset({401, 403, 429})
+
+
+class Restraint:
+    """Remembers refusals of all messages; asked before each request whether one may be made."""
+
+    def __init__(self, *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._waits_until = 0.0
+        self._quiet_until = 0.0
+        self._window_ends = 0.0
+        self._invalid = 0
+
+    def check(self, *, by_token: bool) -> None:
+        """Raise `DeliveryDelayed`, with how long, where no such request should be made now.
+
+        What Discord tells the bot to wait does not hold for requests `by_token` of an interaction.
+        """
+        until = self._quiet_until if by_token else max(self._quiet_until, self._waits_until)
+        left = until - self._clock()
+        if left > 0:
+            raise DeliveryDelayed(f"Discord wants no requests for {left:.0f} s", seconds=left)
+
+    def note(self, error: BaseException | None) -> None:
+        """Learn from how a request ended."""
+        now = self._clock()
+        if isinstance(error, discord.RateLimited):
+            self._waits_until = max(self._waits_until, now + error.retry_after)
+            self._count(now)
+        elif isinstance(error, discord.HTTPException) and error.status in INVALID:
+            self._count(now)
+
+    def _count(self, now: float) -> None:
+        if now >= self._window_ends:
+            self._window_ends, self._invalid = now + WINDOW_SECONDS, 0
+        self._invalid += 1
+        if self._invalid >= MAX_INVALID:
+            self._quiet_until = max(self._quiet_until, self._window_ends)
