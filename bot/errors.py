@@ -7,6 +7,7 @@ BotError
 ├── ConfigurationError   the start is refused; lists every mistake at once
 ├── StoreUnavailable     the queue or the results cannot be reached or written (disk full, locked, gone)
 ├── MissingArtifact      the file of a result is gone
+│   └── LostForGood      and cannot be painted again; `failure` says why
 ├── DiscordUnavailable   Discord cannot be reached, or has ended the connection for good
 ├── StaleLease           the lease is no longer ours: someone else has the image now
 └── DeliveryRefused      Discord will never take this message; `outcome` says why
@@ -54,6 +55,14 @@ class StoreUnavailable(BotError):
 
 class MissingArtifact(BotError):
     """The file of a result is gone; its recipe paints it again."""
+
+
+class LostForGood(MissingArtifact):
+    """The file is gone, and painting it again is not possible; `failure` names the sentence that says why."""
+
+    def __init__(self, message: str, *, failure: str) -> None:
+        super().__init__(message)
+        self.failure = failure
 
 
 class DiscordUnavailable(BotError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import MissingArtifact, StoreUnavailable
+from bot.errors import LostForGood, MissingArtifact, StoreUnavailable
 from sdjax_engine.request import InvalidRequest
 
 
@@ -15,6 +15,8 @@ def failure_of(error: Exception) -> str:
         return f"{error.problem}: {error.details['choices']}"
     if isinstance(error, InvalidRequest):
         return "invalid_request"
+    if isinstance(error, LostForGood):
+        return error.failure
     if isinstance(error, MissingArtifact):
         return "start_missing"
     if isinstance(error, StoreUnavailable):

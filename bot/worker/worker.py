@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from bot.album import keep
 from bot.artifacts import Artifacts
-from bot.errors import MissingArtifact, StaleLease, StoreUnavailable
+from bot.errors import StaleLease, StoreUnavailable
 from bot.jobs import Claim, Notes
 from bot.log import about
 from bot.store.store import Store
 from bot.worker.failures import failure_of
+from bot.worker.persistence import persistently
+from bot.worker.recreation import PNG, Recreation, extra_of
 from bot.worker.unoffered import GRACE_SECONDS, watch
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
@@ -45,6 +47,11 @@ class _Painting:
     furthest: int = 0
     trouble: Trouble | None = None
     lost: bool = False
+    start_begun: bool = False
+
+    def on_start(self) -> None:
+        """Called on the engine's thread: a picture to start from is being painted again."""
+        self.start_begun = True
 
     def on_progress(self, progress: Progress) -> None:
         """Called on the engine's thread: plain assignments, read by the next heartbeat."""
@@ -59,7 +66,7 @@ class _Painting:
     @property
     def begun(self) -> bool:
         """Whether the devices have been at work for it, as far as was told."""
-        return self.step > 0 or self.trouble is not None
+        return self.step > 0 or self.start_begun or self.trouble is not None
 
 
 class Worker:
@@ -85,6 +92,7 @@ class Worker:
         self._name = name
         self._lease_seconds = lease_seconds
         self._grace_seconds = grace_seconds
+        self._recreation = Recreation(engine, store, artifacts, patience_seconds=lease_seconds)
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
@@ -101,6 +109,7 @@ class Worker:
         watching = asyncio.create_task(
             watch(self._store, grace_seconds=self._grace_seconds), name="worker watch"
         )
+        recreating = asyncio.create_task(self._recreation.watch(), name="worker recreation")
         draining = asyncio.create_task(self._draining.wait(), name="worker drain")
         try:
             while not self._draining.is_set():
@@ -110,7 +119,7 @@ class Worker:
                 await asyncio.wait(list(self._paintings))
         finally:
             await _cancelled(list(self._paintings))
-            await _cancelled([heart, watching, draining])
+            await _cancelled([heart, watching, recreating, draining])
         if self._engine_closed is not None:
             raise self._engine_closed
 
@@ -195,7 +204,7 @@ class Worker:
     async def _painted(self, painting: _Painting) -> Image | None:
         """The engine's picture; None when it was cancelled there, having been given back if it is ours."""
         claim = painting.claim
-        request = await self._complete(claim)
+        request = await self._complete(painting)
         if painting.lost:
             return None
         painting.future = self._engine.submit(request, on_progress=painting.on_progress)
@@ -207,24 +216,20 @@ class Worker:
             await self._give_back(claim)
         return None
 
-    async def _complete(self, claim: Claim) -> Request:
-        """The request with the pictures it starts from; raises MissingArtifact without them."""
-        start = await self._start_picture(claim.init_image)
-        mask = await self._start_picture(claim.mask_image)
+    async def _complete(self, painting: _Painting) -> Request:
+        """The request with the pictures it starts from, painted again where they are gone.
+
+        Raises MissingArtifact without them.
+        """
+        claim = painting.claim
+        names = (claim.init_image, claim.mask_image)
+        start, mask = await self._recreation.pictures(names, begun=painting.on_start)
         return replace(claim.request, init_image=start, mask_image=mask)
 
-    async def _start_picture(self, name: str | None) -> bytes | None:
-        if name is None:
-            return None
-        try:
-            return await self._persistently(lambda: self._artifacts.get(name))
-        except StoreUnavailable as error:
-            raise MissingArtifact(f"The file {name} to start from cannot be read: {error}") from error
-
     async def _keep(self, claim: Claim, image: Image) -> str:
-        extra = {"job": claim.job_id}
+        extra = extra_of(claim.job_id)
         png = await asyncio.to_thread(encode_png, image.pixels, image.request, extra=extra)
-        return await self._persistently(lambda: self._artifacts.put(png, ".png"))
+        return await self._persistently(lambda: keep(self._store, self._artifacts, png, PNG))
 
     async def _record(self, verb: Callable[[], Awaitable[object]]) -> None:
         """Tell the store what became of an image, unless it is no longer ours to tell."""
@@ -237,15 +242,7 @@ class Worker:
 
     async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
         """Try again and again, for about as long as a lease, what the disk or the database refuses."""
-        wait = 0.1
-        while True:
-            try:
-                return await verb()
-            except StoreUnavailable:
-                if wait > self._lease_seconds:
-                    raise
-            await asyncio.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreads load, guards nothing
-            wait *= 2
+        return await persistently(verb, seconds=self._lease_seconds)
 
     async def _give_back(self, claim: Claim) -> None:
         await self._record(lambda: self._store.give_back(claim))

@@ -1,0 +1,157 @@
+"""Files that are gone, painted again by the real engine: the same bytes, so the same name."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+from recipes import origin, recipe
+from serving import Served, until
+
+from bot.album import keep
+from bot.artifacts import Artifacts
+from bot.errors import MissingArtifact
+from bot.jobs import Job, Recipe, State
+from bot.sandbox.client import Member
+from bot.store import Store
+from bot.worker.worker import Worker
+from sdjax_engine.engine import Engine
+
+SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
+
+
+@asynccontextmanager
+async def working(engine: Engine, store: Store, artifacts: Artifacts) -> AsyncIterator[None]:
+    worker = Worker(engine, store, artifacts, name="worker", lease_seconds=5.0)
+    task = asyncio.create_task(worker.run())
+    yield
+    worker.drain()
+    async with asyncio.timeout(60):
+        await task
+
+
+async def painted(store: Store, recipe: Recipe, number: int) -> Job:
+    job = await store.enqueue(recipe, origin(number))
+
+    async def ended() -> bool:
+        return (await store.job(job.id)).state.final
+
+    await until(ended)
+    return await store.job(job.id)
+
+
+def name_of(job: Job, index: int = 0) -> str:
+    return str(job.images[index].artifact)
+
+
+async def finished(member: Member, interaction: str) -> dict[str, Any]:
+    return await member.message_of(interaction, lambda message: bool(message["attachments"]), timeout=60.0)
+
+
+async def pixels(artifacts: Artifacts, name: str) -> bytes:
+    return PIL.Image.open(io.BytesIO(await artifacts.get(name))).convert("RGB").tobytes()
+
+
+async def test_what_a_lost_picture_started_from_is_painted_again_bit_for_bit_and_so_is_what_that_started_from(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    async with working(tiny_engine, store, artifacts):
+        first = await painted(store, replace(SMALL, variants=2), 1)
+        start = name_of(first, 1)
+        second = await painted(store, replace(SMALL, init_image=start, strength=0.5), 2)
+        whole = {name: await artifacts.get(name) for name in (start, name_of(second))}
+        for name in whole:
+            await artifacts.delete(name)
+        third = await painted(store, replace(SMALL, init_image=name_of(second), seed=99, strength=0.7), 3)
+    assert third.state is State.DONE
+    assert {name: await artifacts.get(name) for name in whole} == whole
+    again = replace(third.recipe.request(0), init_image=whole[name_of(second)])
+    assert tiny_engine.submit(again).result().pixels.tobytes() == await pixels(artifacts, name_of(third))
+
+
+async def test_a_damaged_picture_is_painted_again_too(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, tmp_path: Path
+) -> None:
+    async with working(tiny_engine, store, artifacts):
+        first = await painted(store, SMALL, 1)
+        path = tmp_path / "artifacts" / name_of(first)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:100])
+        second = await painted(store, replace(SMALL, init_image=name_of(first), strength=0.5), 2)
+    assert second.state is State.DONE
+    assert path.read_bytes() == whole
+
+
+async def test_a_persons_own_picture_is_not_painted_again_and_they_are_told(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    upload = await keep(store, artifacts, b"what a person sent", ".png")
+    await artifacts.delete(upload)
+    async with working(tiny_engine, store, artifacts):
+        failed = await painted(store, replace(SMALL, init_image=upload), 1)
+    assert failed.images[0].failure == "start_missing"
+
+
+async def test_a_picture_of_a_size_that_is_gone_from_the_offer_is_not_painted_again(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    old = await store.enqueue(replace(SMALL, width=128), origin(1))
+    (claim,) = await store.claim("another", limit=1, ttl=60.0)
+    lost = await keep(store, artifacts, b"a picture of that size", ".png")
+    await store.complete(claim, artifact=lost, seconds=1.0)
+    await artifacts.delete(lost)
+    async with working(tiny_engine, store, artifacts):
+        failed = await painted(store, replace(SMALL, init_image=lost), 2)
+    assert (await store.job(old.id)).state is State.DONE
+    assert failed.images[0].failure == "start_not_offered"
+
+
+async def test_a_recipe_that_now_gives_another_picture_is_not_passed_off_as_the_lost_one(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    await store.enqueue(SMALL, origin(1))
+    (claim,) = await store.claim("another", limit=1, ttl=60.0)
+    lost = await keep(store, artifacts, b"painted by earlier weights", ".png")
+    await store.complete(claim, artifact=lost, seconds=1.0)
+    await artifacts.delete(lost)
+    async with working(tiny_engine, store, artifacts):
+        failed = await painted(store, replace(SMALL, init_image=lost), 2)
+    assert failed.images[0].failure == "start_changed"
+    with pytest.raises(MissingArtifact):
+        await artifacts.get(lost)
+
+
+async def test_a_button_under_a_picture_whose_file_is_gone_works(
+    painting: Served, mina: Member, ravi: Member
+) -> None:
+    first = await finished(mina, await mina.imagine(prompt="a red circle", seed=5))
+    job = await painting.store.job(first["attachments"][0]["filename"].removesuffix(".png"))
+    await painting.artifacts.delete(name_of(job))
+    varied = await finished(ravi, await ravi.press(first, "Vary"))
+    assert varied["attachments"][0]["content_type"] == "image/png"
+    assert await painting.artifacts.get(name_of(job)) == await mina.attachment_bytes(first)
+
+
+async def test_a_result_whose_files_are_lost_before_it_is_sent_is_painted_again_and_sent(
+    painting: Served, mina: Member
+) -> None:
+    """The first reading of each file finds nothing there, as after a disk was changed."""
+    get, lost = painting.artifacts.get, set()
+
+    async def get_later(name: str) -> bytes:
+        if name not in lost:
+            lost.add(name)
+            await painting.artifacts.delete(name)
+        return await get(name)
+
+    painting.artifacts.get = get_later  # type: ignore[method-assign]
+    message = await finished(mina, await mina.imagine(prompt="a red circle", seed=5, variants=2))
+    assert message["attachments"][0]["filename"].endswith("-grid.png")
+    assert len(lost) == 2
