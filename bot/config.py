@@ -98,6 +98,13 @@ def _check_loras(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
+def _check_roles(values: tuple[RoleConfig, ...]) -> tuple[RoleConfig, ...]:
+    roles = Counter(value.role for value in values)
+    if repeated := [f"the role {role} is named twice" for role, count in roles.items() if count > 1]:
+        raise Impossible(*repeated)
+    return values
+
+
 def _check_database(value: str) -> str:
     scheme, separator, _ = value.partition("://")
     if not separator or scheme not in SUPPORTED_DATABASES:
@@ -228,16 +235,26 @@ class EngineSection(_Section):
         return value
 
 
+class RoleConfig(_Section):
+    """How much more, or less, is painted for the members of a role while others wait too."""
+
+    role: Annotated[int, Field(ge=1, lt=2**63)]
+    weight: Annotated[float, Field(gt=0, le=100)]
+
+
 class QueueConfig(_Section):
-    """Where waiting work and finished pictures are kept, and how much may wait."""
+    """Where waiting work and finished pictures are kept, how much may wait, and who gets more."""
 
     database: Annotated[str, AfterValidator(_check_database)] = "sqlite+aiosqlite:///var/sdjax.sqlite3"
     artifacts: Annotated[str, Field(min_length=1)] = "var/artifacts"
     lease_seconds: Annotated[float, Field(ge=5, le=3600)] = 60.0
     max_waiting_per_user: Annotated[int, Field(ge=1)] = 20
+    max_waiting_per_server: Annotated[int, Field(ge=1, validate_default=True)] = 1000
     max_waiting: Annotated[int, Field(ge=1, validate_default=True)] = 1000
+    full_share_images: Annotated[int, Field(ge=1)] = 40
+    roles: Annotated[tuple[RoleConfig, ...], AfterValidator(_check_roles)] = ()
 
-    @field_validator("max_waiting")
+    @field_validator("max_waiting_per_server", "max_waiting")
     @classmethod
     def _covers_one_person(cls, value: int, info: ValidationInfo) -> int:
         if info.data.get("max_waiting_per_user", 0) > value:

@@ -28,6 +28,7 @@ _WANTED = {
     "tuple_type": "a list in brackets is wanted",
     "model_type": "a section is wanted",
     "model_attributes_type": "a section is wanted",
+    "greater_than": "more than {gt:g} is wanted",
     "greater_than_equal": "{ge} is the least",
     "less_than_equal": "{le} is the most",
     "string_too_short": "it may not be empty",

@@ -166,6 +166,7 @@ class Job:
     """What one person asked for, with its images in order.
 
     `deleted_at` is set once the person has deleted the result: its files are gone, the recipe stays.
+    `slowed` tells that its person had more waiting than is painted at full share.
     """
 
     id: str
@@ -178,6 +179,7 @@ class Job:
     message_id: int | None
     images: tuple[ImageRecord, ...]
     deleted_at: float | None = None
+    slowed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +239,7 @@ class Position:
     """How a job stands in the queue.
 
     `place` is 1 for the job whose image is taken next, and 0 once nothing of the job waits any more;
-    `ahead` images of other jobs come first; `seconds` until it starts, None while that is not known.
+    `ahead` images of its lane come first; `seconds` until it starts, None while that is not known.
     """
 
     place: int
@@ -247,10 +249,16 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True)
 class Caps:
-    """Hard caps on waiting jobs: of one person, and in all. None means no cap."""
+    """How much may wait. None means no cap.
+
+    Hard caps refuse: waiting jobs of one person, of one server, and in all. `images_at_full_share` delays:
+    beyond so many waiting images of one person each further one costs more of their share.
+    """
 
     waiting_per_user: int | None = None
+    waiting_per_server: int | None = None
     waiting: int | None = None
+    images_at_full_share: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,10 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "queue_full_user": (
             "At most {limit} of your requests may wait: let some begin, or cancel some, and ask again."
         ),
+        "queue_full_server": (
+            "This server has {limit} requests waiting, which is all that it may have: "
+            "please ask again a little later."
+        ),
         "queue_full": "The queue is full, with {limit} requests waiting: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",

@@ -104,7 +104,7 @@ def render(
     """
     done = [image for image in job.images if image.state is State.DONE and image.artifact]
     if not job.state.final:
-        status = _waiting(position, texts) if job.state is State.WAITING else _painting(job, texts)
+        status = _waiting(job, position, texts) if job.state is State.WAITING else _painting(job, texts)
         return MessageContent(
             heading=_heading(job.recipe), status=status, rows=active_rows(job, texts), tone=Tone(job.state)
         )
@@ -168,7 +168,14 @@ def _heading(recipe: Recipe) -> str:
     return f"**{shown(recipe.prompt, SHOWN_PROMPT)}**"
 
 
-def _waiting(position: Position | None, texts: Texts) -> str:
+def _waiting(job: Job, position: Position | None, texts: Texts) -> str:
+    queued = _queued(position, texts)
+    if not job.slowed:
+        return queued
+    return " ".join([queued, texts.gettext("You have many pictures waiting, so these come later.")])
+
+
+def _queued(position: Position | None, texts: Texts) -> str:
     if position is None or position.place < 1:
         return texts.gettext("Queued.")
     place = texts.ordinal(position.place)

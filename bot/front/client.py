@@ -64,7 +64,13 @@ class Bot(discord.Client):
             ),
             announce=announce,
             offers=tuple(model.offer for model in config.models),
-            caps=Caps(waiting_per_user=config.queue.max_waiting_per_user, waiting=config.queue.max_waiting),
+            caps=Caps(
+                waiting_per_user=config.queue.max_waiting_per_user,
+                waiting_per_server=config.queue.max_waiting_per_server,
+                waiting=config.queue.max_waiting,
+                images_at_full_share=config.queue.full_share_images,
+            ),
+            weights={role.role: role.weight for role in config.queue.roles},
             clock=clock,
             language=config.discord.language,
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import discord
@@ -23,7 +23,8 @@ Interaction = discord.Interaction[Any]
 class Parts:
     """The parts of the bot that the front calls.
 
-    `announce` shows a new job in the answer to its interaction. `language` is the language of every
+    `announce` shows a new job in the answer to its interaction. `weights` are those of roles, by their ids:
+    who has several has the largest, who has none 1. `language` is the language of every
     answer; empty for each person's own.
     """
 
@@ -35,6 +36,12 @@ class Parts:
     caps: Caps
     clock: Callable[[], float]
     language: str = ""
+    weights: Mapping[int, float] = field(default_factory=dict)
+
+    def weight(self, interaction: Interaction) -> float:
+        """How much this person is painted for while others wait, beside 1 for everybody."""
+        roles = getattr(interaction.user, "roles", ())  # in direct messages nobody has any
+        return max((self.weights[role.id] for role in roles if role.id in self.weights), default=1.0)
 
     def locale(self, interaction: Interaction) -> str:
         """The locale that this person is answered in."""

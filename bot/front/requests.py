@@ -28,7 +28,8 @@ async def request(
 
     async def enqueue(parts: Parts, origin: Origin) -> Job:
         wanted = recipe if complete is None else await complete(recipe)
-        return await parts.store.enqueue(wanted, origin, caps=parts.caps)
+        weight = parts.weight(interaction)
+        return await parts.store.enqueue(wanted, origin, weight=weight, caps=parts.caps)
 
     return await _accept(interaction, enqueue, private=private)
 
@@ -37,7 +38,8 @@ async def request_again(interaction: Interaction, job_id: str, *, private: bool)
     """As `request`, the recipe being that of the job with the seeds that come next."""
 
     async def enqueue(parts: Parts, origin: Origin) -> Job:
-        return await parts.store.enqueue_again(job_id, origin, caps=parts.caps)
+        weight = parts.weight(interaction)
+        return await parts.store.enqueue_again(job_id, origin, weight=weight, caps=parts.caps)
 
     return await _accept(interaction, enqueue, private=private)
 

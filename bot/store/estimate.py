@@ -1,65 +1,64 @@
-"""Where jobs stand in the queue and when they start, from what has been measured; no I/O."""
+"""When images start, from what has been measured; no I/O."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-from bot.jobs import Position
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """An image that waits (`step` 0) or runs: its lane and how far it is."""
+class Ahead:
+    """The waiting images of a lane that come first: how many, and their steps together."""
 
-    job_id: str
-    lane: str
+    images: int
     steps: int
-    step: int = 0
 
 
-def positions(
-    waiting: Iterable[Task],
-    *,
-    running: Iterable[Task],
-    seconds_per_step: Mapping[str, float],
-    seats: int,
-) -> dict[str, Position]:
-    """The position of every job of `waiting`, which comes in fair order.
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A lane as it is painted now.
 
-    The queue is played forward: each of `seats` seats is free once the image on it has done its
-    remaining steps at its lane's mean pace, and the next image takes the seat that is free first.
-    Claimed images that have not begun come before all waiting ones. Seconds are None without seats,
-    or behind an image of a lane that was never measured.
+    `seats` are those of all workers that offer it, `pace` the seconds that a step of one image takes there,
+    None before the first measurement. `running` are the steps that are left of each image that is claimed,
+    those that have begun first.
     """
-    free_at = _Seats(seats, seconds_per_step)
-    for task in sorted(running, key=lambda task: task.step, reverse=True):
-        free_at.take(task)
-    found: dict[str, Position] = {}
-    for ahead, task in enumerate(waiting):
-        start = free_at.take(task)
-        if task.job_id not in found:
-            found[task.job_id] = Position(place=len(found) + 1, ahead=ahead, seconds=start)
-    return found
+
+    seats: int
+    pace: float | None
+    running: tuple[int, ...] = ()
 
 
-class _Seats:
-    """When each seat is free next, in seconds from now."""
+def seconds_to_start(line: Line, ahead: Ahead) -> float | None:
+    """Seconds until the image behind all these takes a seat; None without seats or measurements.
 
-    def __init__(self, seats: int, seconds_per_step: Mapping[str, float]) -> None:
-        self._free_at = [0.0] * seats
-        self._seconds_per_step = seconds_per_step
-        self._known = seats > 0
+    Lanes share the devices, but each has its own seats, and what its images take is measured while the
+    others work too. So a lane is a line of its own: each seat is free once the image on it has done its
+    steps, and whoever is next takes the seat that is free first. Of those that wait only the sum is known,
+    so each is taken for a mean one.
+    """
+    if line.seats < 1 or line.pace is None:
+        return None
+    free_at = [0.0] * line.seats
+    for steps in line.running:
+        heapq.heapreplace(free_at, free_at[0] + line.pace * max(0, steps))
+    if not ahead.images:
+        return free_at[0]
+    return _after(free_at, ahead.images, line.pace * ahead.steps / ahead.images)
 
-    def take(self, task: Task) -> float | None:
-        """Give the seat that is free first to `task`; return when it starts, None when not known."""
-        if not self._known:
-            return None
-        start = self._free_at[0]
-        pace = self._seconds_per_step.get(task.lane)
-        if pace is None:
-            self._known = False
-        else:
-            heapq.heapreplace(self._free_at, start + pace * max(0, task.steps - task.step))
-        return start
+
+def _after(free_at: list[float], images: int, seconds: float) -> float:
+    """When a seat is free once so many images of so many seconds each have taken theirs."""
+    while images >= len(free_at):
+        if max(free_at) - free_at[0] <= seconds:  # from now on everybody takes their seats in turn
+            rounds, images = divmod(images, len(free_at))
+            free_at = [free + rounds * seconds for free in free_at]
+            break
+        images -= _take(free_at, len(free_at), seconds)
+    _take(free_at, images, seconds)
+    return free_at[0]
+
+
+def _take(free_at: list[float], images: int, seconds: float) -> int:
+    for _ in range(images):
+        heapq.heapreplace(free_at, free_at[0] + seconds)
+    return images

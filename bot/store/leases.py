@@ -6,7 +6,7 @@ names the token it was given: once another claim was made, the old one changes n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +19,7 @@ from bot.store import fairness
 from bot.store.database import insert
 from bot.store.rows import load_job, notes_values, recipe_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
-from bot.store.transitions import lock_job, lock_jobs, move, settle
+from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane
 
@@ -45,8 +45,7 @@ class LeaseVerbs(Verbs):
                 return []
             tokens = await _lease(connection, [row.id for row in rows], worker=worker, expires_at=now + ttl)
             rows = [row for row in rows if row.id in tokens]
-            for job_id in sorted({row.job_id for row in rows}):
-                await settle(connection, job_id, now=now)
+            await _begin(connection, {row.job_id for row in rows}, now=now)
             await _advance_clock(connection, [row.tag for row in rows], left)
         return [_claim(row, tokens[row.id], now + ttl) for row in rows]
 
@@ -120,10 +119,10 @@ class LeaseVerbs(Verbs):
         async with self._database.write() as connection:
             await lock_job(connection, claim.job_id)
             await _end_lease(connection, claim, to, **values)
-            if ran is not None:
-                await _record_run(connection, claim, ran)
             ended = await settle(connection, claim.job_id, now=self._clock())
             job = await load_job(connection, claim.job_id)
+            if ran is not None:
+                await _record_run(connection, claim, ran)
         self._ring(work=to is State.WAITING, result=ended)
         return job
 
@@ -208,11 +207,24 @@ async def _lease(
     return {row.id: row.fencing_token for row in await connection.execute(statement)}
 
 
+async def _begin(connection: AsyncConnection, job_ids: Iterable[str], *, now: float) -> None:
+    """`settle` for jobs of which an image runs now: such a job runs, whatever its other images do."""
+    started = {"state": State.RUNNING, "started_at": sa.func.coalesce(jobs.c.started_at, now)}
+    which = jobs.c.id.in_(sorted(job_ids)), jobs.c.state.in_(ACTIVE)
+    await connection.execute(sa.update(jobs).where(*which).values(started))
+
+
 async def _advance_clock(
     connection: AsyncConnection, claimed: Sequence[float], waiting: Sequence[float]
 ) -> None:
+    """Let virtual time follow what is claimed, unless another claim is at it in this very moment.
+
+    All claims would otherwise wait for each other's commits; the next one makes up for what is left out.
+    """
     time = fairness.advance(0.0, claimed, waiting)
-    await connection.execute(sa.update(virtual_clock).where(virtual_clock.c.time < time).values(time=time))
+    behind = sa.select(virtual_clock.c.id).where(virtual_clock.c.time < time)
+    free = behind.with_for_update(skip_locked=True)
+    await connection.execute(sa.update(virtual_clock).where(virtual_clock.c.id.in_(free)).values(time=time))
 
 
 def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
@@ -238,15 +250,16 @@ async def _lost_leases(connection: AsyncConnection, which: sa.ColumnElement[bool
 
 
 async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float) -> None:
-    newest = {"seconds": seconds, "seconds_per_step": seconds / claim.steps}
-    await connection.execute(
-        insert(connection, run_times)
-        .values(lane=str(claim.request.lane), **newest)
-        .on_conflict_do_update(
-            index_elements=[run_times.c.lane],
-            set_={
-                name: run_times.c[name] + _NEWEST * (value - run_times.c[name])
-                for name, value in newest.items()
-            },
-        )
-    )
+    """Add one measurement to the moving means, unless another is being added in this very moment.
+
+    There is one row for all that is painted in a lane: waiting for it, they would end one after the other.
+    """
+    lane, newest = str(claim.request.lane), {"seconds": seconds, "seconds_per_step": seconds / claim.steps}
+    first = insert(connection, run_times).values(lane=lane, **newest).on_conflict_do_nothing()
+    if (await connection.execute(first)).rowcount:
+        return
+    free = sa.select(run_times.c.lane).where(run_times.c.lane == lane).with_for_update(skip_locked=True)
+    moved = {
+        name: run_times.c[name] + _NEWEST * (value - run_times.c[name]) for name, value in newest.items()
+    }
+    await connection.execute(sa.update(run_times).where(run_times.c.lane.in_(free)).values(moved))

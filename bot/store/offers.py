@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,20 +23,24 @@ _UNOFFERED = (images.c.state == State.WAITING) & ~sa.exists().where(offered_lane
 class OfferVerbs(Verbs):
     """What workers say of themselves, and what follows from it."""
 
-    async def announce(self, worker: str, *, lanes: Sequence[Lane], seats: int, ttl: float) -> None:
+    async def announce(
+        self, worker: str, *, lanes: Sequence[Lane], seats: int | Mapping[Lane, int], ttl: float
+    ) -> None:
         """Say which lanes this worker paints, and how many images at a time, for the next `ttl` seconds.
 
-        Times to start are estimated over the seats of all workers that are announced.
+        `seats` are as many for all lanes, or those of each. Times to start are estimated over the seats of
+        all workers that are announced.
         """
-        values = {"seats": seats, "expires_at": self._clock() + ttl}
-        names = [str(lane) for lane in lanes]
+        of_lane = {str(lane): seats if isinstance(seats, int) else seats[lane] for lane in lanes}
+        most = seats if isinstance(seats, int) else max(seats.values(), default=0)
+        values = {"seats": most, "expires_at": self._clock() + ttl}
         async with self._database.write() as connection:
             await connection.execute(
                 insert(connection, workers)
                 .values(name=worker, **values)
                 .on_conflict_do_update(index_elements=[workers.c.name], set_=values)
             )
-            await _offer(connection, worker, names)
+            await _offer(connection, worker, of_lane)
 
     async def unoffered(self) -> list[str]:
         """The lanes, by name, that images wait for and no worker has announced."""
@@ -69,12 +73,18 @@ class OfferVerbs(Verbs):
         return len(rows)
 
 
-async def _offer(connection: AsyncConnection, worker: str, names: Sequence[str]) -> None:
+async def _offer(connection: AsyncConnection, worker: str, seats: Mapping[str, int]) -> None:
     mine = offered_lanes.c.worker == worker
-    await connection.execute(sa.delete(offered_lanes).where(mine, offered_lanes.c.lane.not_in(names)))
-    if names:
-        rows = [{"worker": worker, "lane": name} for name in names]
-        await connection.execute(insert(connection, offered_lanes).values(rows).on_conflict_do_nothing())
+    await connection.execute(sa.delete(offered_lanes).where(mine, offered_lanes.c.lane.not_in(seats)))
+    if seats:
+        offered = insert(connection, offered_lanes)
+        rows = [{"worker": worker, "lane": name, "seats": count} for name, count in sorted(seats.items())]
+        await connection.execute(
+            offered.values(rows).on_conflict_do_update(
+                index_elements=[offered_lanes.c.worker, offered_lanes.c.lane],
+                set_={"seats": offered.excluded.seats},
+            )
+        )
 
 
 async def _abandoned(connection: AsyncConnection, *, before: float) -> list[Any]:

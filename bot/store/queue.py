@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import UnknownJob, UserMistake
+from bot.errors import UnknownJob
 from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
+from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
 from bot.store.database import insert
 from bot.store.families import Wanted, Wish, next_of_family
 from bot.store.files import use_files
 from bot.store.rows import load_job, load_jobs, recipe_values
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
-from bot.store.transitions import ACTIVE, cancel_images, lock_owned_job
+from bot.store.transitions import cancel_images, lock_owned_job
 from bot.store.verbs import Verbs
 
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
 _ID_LENGTH = 8
-NO_CAPS = Caps()
 
 
 class QueueVerbs(Verbs):
@@ -32,7 +34,8 @@ class QueueVerbs(Verbs):
     ) -> Job:
         """Store a job and its images; the same interaction again returns the job it made first.
 
-        Raises UserMistake `queue_full_user` or `queue_full` where a hard cap is reached.
+        A user of twice the `weight` is painted for twice as much while both wait. Raises UserMistake
+        `queue_full_user`, `queue_full_server` or `queue_full` where a hard cap is reached.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
@@ -57,12 +60,13 @@ class QueueVerbs(Verbs):
 
     async def _accept(self, wanted: Wish, origin: Origin, weight: float, caps: Caps) -> Job:
         async with self._database.write() as connection:
-            if caps != NO_CAPS:
-                await _wait_for_turn(connection)
+            await wait_for_turn(connection, origin.user_id)
             known = await _job_of(connection, origin.interaction_id)
             if known is None:
-                await _refuse_over(connection, caps, origin.user_id)
-                known = await _add(connection, wanted, origin, weight=weight, now=self._clock())
+                await refuse_over(connection, caps, origin)
+                room = await room_at_full_share(connection, caps, origin.user_id)
+                adding = _Adding(wish=wanted, origin=origin, weight=weight, room=room, now=self._clock())
+                known = await adding.add(connection)
             job = await load_job(connection, known)
         self._ring(work=True)
         return job
@@ -96,24 +100,66 @@ class QueueVerbs(Verbs):
     async def active_jobs(
         self, *, user_id: int | None = None, guild_id: int | None = None, limit: int = 100
     ) -> list[Job]:
-        """Jobs that have not ended, in fair order: of one person, of one server, or of all."""
-        statement = sa.select(jobs.c.id).join(images).where(images.c.state.in_(ACTIVE))
-        if user_id is not None:
-            statement = statement.where(jobs.c.user_id == user_id)
-        if guild_id is not None:
-            statement = statement.where(jobs.c.guild_id == guild_id)
-        first = sa.func.min(images.c.tag), sa.func.min(images.c.id)
-        statement = statement.group_by(jobs.c.id).order_by(*first).limit(limit)
-        async with self._database.read() as connection:
-            job_ids = await connection.scalars(statement)
-            return await load_jobs(connection, list(job_ids))
+        """Jobs that have not ended, of one person, of one server, or of all: what is painted comes first.
 
-    async def counts(self) -> dict[State, int]:
-        """How many jobs are in each state."""
-        statement = sa.select(jobs.c.state, sa.func.count().label("jobs")).group_by(jobs.c.state)
+        Each kind comes in fair order, which an index has: what lies behind `limit` is not looked at.
+        """
+        which = _active_of(user_id=user_id, guild_id=guild_id)
+        job_ids: list[str] = []
         async with self._database.read() as connection:
-            found = {row.state: row.jobs for row in await connection.execute(statement)}
-        return {state: found.get(state, 0) for state in State}
+            for state in (State.RUNNING, State.WAITING):
+                look = sa.select(jobs.c.id).where(jobs.c.state == state, which)
+                ordered = look.order_by(jobs.c.tag, jobs.c.interaction_id).limit(limit - len(job_ids))
+                job_ids += await connection.scalars(ordered)
+            return await load_jobs(connection, job_ids)
+
+    async def count_active(
+        self, *, user_id: int | None = None, guild_id: int | None = None, before: str | None = None
+    ) -> int:
+        """How many jobs `active_jobs` has, or how many of them come before the job of the id `before`."""
+        which = _active_of(user_id=user_id, guild_id=guild_id)
+        count = sa.select(sa.func.count()).select_from(jobs).where(which)
+        running, waiting = (count.where(jobs.c.state == state) for state in (State.RUNNING, State.WAITING))
+        async with self._database.read() as connection:
+            if before is not None:
+                look = sa.select(jobs.c.state, jobs.c.tag, jobs.c.interaction_id).where(jobs.c.id == before)
+                row = (await connection.execute(look)).one_or_none()
+                if row is None:
+                    raise UnknownJob(job=before)
+                earlier = sa.tuple_(jobs.c.tag, jobs.c.interaction_id) < sa.tuple_(
+                    row.tag, row.interaction_id
+                )
+                if row.state is State.RUNNING:
+                    return await connection.scalar(running.where(earlier)) or 0
+                waiting = waiting.where(earlier)
+            return (await connection.scalar(running) or 0) + (await connection.scalar(waiting) or 0)
+
+    async def history(
+        self, user_id: int, *, older_than: int | None = None, newer_than: int | None = None, limit: int
+    ) -> list[Job]:
+        """One person's jobs, newest first: the newest, or those next to an interaction in either direction.
+
+        The bounds are interaction ids, which grow with time: they mean something after the job is gone too.
+        """
+        key = jobs.c.interaction_id
+        statement = sa.select(jobs.c.id).where(jobs.c.user_id == user_id).limit(limit)
+        if older_than is not None:
+            statement = statement.where(key < older_than)
+        if newer_than is not None:
+            statement = statement.where(key > newer_than)
+        up = newer_than is not None
+        async with self._database.read() as connection:
+            job_ids = list(await connection.scalars(statement.order_by(key if up else key.desc())))
+            return await load_jobs(connection, job_ids[::-1] if up else job_ids)
+
+    async def counts(self, states: Iterable[State] = State) -> dict[State, int]:
+        """How many jobs are in each of these states."""
+        wanted = list(states)
+        count = sa.select(jobs.c.state, sa.func.count().label("jobs")).where(jobs.c.state.in_(wanted))
+        async with self._database.read() as connection:
+            rows = await connection.execute(count.group_by(jobs.c.state))
+            found = {row.state: row.jobs for row in rows}
+        return {state: found.get(state, 0) for state in wanted}
 
     async def set_message(self, job_id: str, message_id: int) -> None:
         """Remember the message that shows the job, for when the interaction's token is dead."""
@@ -128,64 +174,76 @@ async def _job_of(connection: AsyncConnection, interaction_id: int) -> str | Non
     return found
 
 
-async def _add(connection: AsyncConnection, wish: Wish, origin: Origin, *, weight: float, now: float) -> str:
-    values = {**asdict(origin), "state": State.WAITING, "created_at": now}
-    job_id: str | None = None
-    while job_id is None:  # a second turn only where the id is taken, or the place in the family
-        wanted = await wish(connection)
-        job_id = await connection.scalar(
-            insert(connection, jobs)
-            .values(id=new_job_id(), recipe=recipe_values(wanted.recipe), **wanted.place, **values)
-            .on_conflict_do_nothing()
-            .returning(jobs.c.id)
-        )
-        if job_id is None and (other := await _job_of(connection, origin.interaction_id)):
-            return other  # another process stored the same interaction in this moment
-    recipe = wanted.recipe
-    await _add_images(connection, job_id, recipe, origin.user_id, fairness.share(recipe.cost, weight))
-    if names := set(recipe.start_pictures):
-        rows = [{"job_id": job_id, "artifact": name} for name in sorted(names)]
-        await connection.execute(sa.insert(start_pictures), rows)
-        await use_files(connection, names, now=now)
-    return job_id
+def _active_of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
+    wanted = {jobs.c.user_id: user_id, jobs.c.guild_id: guild_id}
+    return sa.and_(sa.true(), *(column == value for column, value in wanted.items() if value is not None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Adding:
+    """A new job on its way into the queue; `room` is how many pictures may still wait at full share."""
+
+    wish: Wish
+    origin: Origin
+    weight: float
+    room: int | None
+    now: float
+
+    async def add(self, connection: AsyncConnection) -> str:
+        """Store the job and its images; its id, or that of one which the same interaction made meanwhile."""
+        job_id: str | None = None
+        while job_id is None:  # a second turn only where the id is taken, or the place in the family
+            wanted = await self.wish(connection)
+            tags, shares = await self._tags(connection, wanted.recipe)
+            job_id = await connection.scalar(
+                insert(connection, jobs)
+                .values(**self._job_values(wanted), tag=tags[0], slowed=self._slows(wanted.recipe))
+                .on_conflict_do_nothing()
+                .returning(jobs.c.id)
+            )
+            if job_id is None and (other := await _job_of(connection, self.origin.interaction_id)):
+                return other  # another process stored the same interaction in this moment
+        await _add_images(connection, job_id, wanted.recipe, tags=tags, shares=shares)
+        if names := set(wanted.recipe.start_pictures):
+            starts = [{"job_id": job_id, "artifact": name} for name in sorted(names)]
+            await connection.execute(sa.insert(start_pictures), starts)
+            await use_files(connection, names, now=self.now)
+        mine = last_tags.c.user_id == self.origin.user_id
+        await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))
+        return job_id
+
+    def _slows(self, recipe: Recipe) -> bool:
+        return self.room is not None and self.room < recipe.variants
+
+    def _job_values(self, wanted: Wanted) -> dict[str, Any]:
+        of_job = {"id": new_job_id(), "state": State.WAITING, "created_at": self.now}
+        return {**of_job, "recipe": recipe_values(wanted.recipe), **wanted.place, **asdict(self.origin)}
+
+    async def _tags(self, connection: AsyncConnection, recipe: Recipe) -> tuple[list[float], list[float]]:
+        """The images' tags, and what each adds to its person's; `wait_for_turn` keeps others from them."""
+        virtual_time = sa.select(virtual_clock.c.time).scalar_subquery().label("time")
+        times = sa.select(last_tags.c.tag, virtual_time).where(last_tags.c.user_id == self.origin.user_id)
+        now = (await connection.execute(times)).one()
+        one = fairness.share(recipe.cost, self.weight)
+        shares = fairness.shares(one, count=recipe.variants, room=self.room)
+        return fairness.tag_images(virtual_time=now.time, last_tag=now.tag, shares=shares), shares
 
 
 async def _add_images(
-    connection: AsyncConnection, job_id: str, recipe: Recipe, user_id: int, share: float
+    connection: AsyncConnection,
+    job_id: str,
+    recipe: Recipe,
+    *,
+    tags: Sequence[float],
+    shares: Sequence[float],
 ) -> None:
-    await connection.execute(
-        insert(connection, last_tags).values(user_id=user_id, tag=0.0).on_conflict_do_nothing()
-    )
-    mine = last_tags.c.user_id == user_id
-    virtual_time = sa.select(virtual_clock.c.time).scalar_subquery().label("time")
-    times = sa.select(last_tags.c.tag, virtual_time).where(mine).with_for_update(of=last_tags)
-    now = (await connection.execute(times)).one()
-    tags = fairness.tag_images(virtual_time=now.time, last_tag=now.tag, share=share, count=recipe.variants)
-    values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps, "share": share}
+    values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps}
     values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
     rows = [
-        {**values, "index": index, "seed": recipe.request(index).seed, "tag": tag}
-        for index, tag in enumerate(tags)
+        {**values, "index": index, "seed": recipe.request(index).seed, "share": share, "tag": tag}
+        for index, (tag, share) in enumerate(zip(tags, shares, strict=True))
     ]
     await connection.execute(sa.insert(images), rows)
-    await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))
-
-
-async def _wait_for_turn(connection: AsyncConnection) -> None:
-    # What is counted must still be so when the job is stored: together, many would pass the caps.
-    await connection.execute(sa.select(virtual_clock.c.id).with_for_update())
-
-
-async def _refuse_over(connection: AsyncConnection, caps: Caps, user_id: int) -> None:
-    if caps == NO_CAPS:
-        return
-    mine = sa.case((jobs.c.user_id == user_id, 1))  # count leaves out what is null
-    counted = sa.select(sa.func.count(mine).label("mine"), sa.func.count().label("all"))
-    waiting = (await connection.execute(counted.where(jobs.c.state == State.WAITING))).one()
-    if caps.waiting_per_user is not None and waiting.mine >= caps.waiting_per_user:
-        raise UserMistake("queue_full_user", limit=caps.waiting_per_user)
-    if caps.waiting is not None and waiting.all >= caps.waiting:
-        raise UserMistake("queue_full", limit=caps.waiting)
 
 
 def new_job_id() -> str:

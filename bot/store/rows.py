@@ -94,4 +94,5 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
         message_id=row.message_id,
         images=of_job,
         deleted_at=row.deleted_at,
+        slowed=row.slowed,
     )

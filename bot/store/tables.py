@@ -46,8 +46,13 @@ jobs = sa.Table(
     sa.Column("deleted_at", sa.Double),
     sa.Column("family", sa.String(16)),  # the job that this one repeats; null for the first of its recipe
     sa.Column("repeat", sa.Integer),  # 1 for the first that repeats it
+    sa.Column("tag", sa.Double, nullable=False, server_default="0"),  # its first image's: the fair order
+    sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
+    sa.Index(None, "state", "tag", "interaction_id"),  # the fair order of all jobs
+    sa.Index(None, "state", "guild_id", "tag", "interaction_id"),  # and of one server's
+    sa.Index(None, "user_id", "interaction_id"),  # one person's history
     sa.Index(None, "family", "repeat", unique=True),
 )
 
@@ -74,7 +79,7 @@ images = sa.Table(
     sa.Column("notes", sa.JSON),
     sa.UniqueConstraint("job_id", "index"),
     sa.Index(None, "state", "tag", "id"),  # the fair order over all lanes
-    sa.Index(None, "state", "lane", "tag", "id"),  # and within one
+    sa.Index(None, "state", "lane", "tag", "id", "steps"),  # and within one, with the work that waits there
     sa.Index(None, "artifact"),
 )
 
@@ -158,5 +163,12 @@ offered_lanes = sa.Table(
     metadata,
     sa.Column("worker", sa.ForeignKey("workers.name", ondelete="CASCADE"), primary_key=True),
     sa.Column("lane", sa.String(255), primary_key=True),
+    sa.Column("seats", sa.Integer, nullable=False, server_default="1"),
     sa.Index(None, "lane"),
+)
+
+turns = sa.Table(
+    "turns",
+    metadata,
+    sa.Column("scope", sa.String(32), primary_key=True),  # what nearly is full: a server's id, or everything
 )

@@ -271,7 +271,7 @@ class Worker:
 
     async def _announce(self) -> None:
         lanes = self._engine.lanes
-        seats = max((self._engine.capacity(lane) for lane in lanes), default=0)
+        seats = {lane: self._engine.capacity(lane) for lane in lanes}
         await self._store.announce(self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds)
 
     async def _heartbeat(self) -> None:

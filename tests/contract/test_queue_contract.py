@@ -86,6 +86,30 @@ async def test_hard_caps_refuse_with_their_limit(store: Store) -> None:
     assert (await store.counts())[State.WAITING] == 3
 
 
+async def test_a_server_has_a_cap_of_its_own(store: Store) -> None:
+    caps = Caps(waiting_per_server=2, waiting=9)
+    for number in range(2):
+        await store.enqueue(RECIPE, origin(number, user_id=number), caps=caps)
+    with pytest.raises(UserMistake) as refused:
+        await store.enqueue(RECIPE, origin(3, user_id=3), caps=caps)
+    assert (refused.value.message_id, refused.value.details) == ("queue_full_server", {"limit": 2})
+    await store.enqueue(RECIPE, origin(4, guild_id=ORIGIN.application_id), caps=caps)
+    await store.enqueue(RECIPE, origin(5, guild_id=None), caps=caps)
+    assert (await store.counts())[State.WAITING] == 4
+
+
+async def test_beyond_the_full_share_pictures_are_accepted_and_come_later(store: Store) -> None:
+    caps = Caps(images_at_full_share=4)
+    full = await store.enqueue(recipe(variants=4), origin(1, user_id=1), caps=caps)
+    slowed = await store.enqueue(recipe(variants=4), origin(2, user_id=1), caps=caps)
+    other = await store.enqueue(recipe(variants=8), origin(3, user_id=2))
+    assert [full.slowed, slowed.slowed, other.slowed] == [False, True, False]
+    claims = await store.claim("worker", limit=12, ttl=TTL)
+    last = [claim.job_id for claim in claims][8:]
+    assert (last.count(slowed.id), last.count(other.id)) == (1, 3)
+    assert not (await store.enqueue(RECIPE, origin(4, user_id=1), caps=caps)).slowed
+
+
 async def test_running_jobs_do_not_count_against_the_caps(store: Store) -> None:
     caps = Caps(waiting_per_user=1, waiting=1)
     await store.enqueue(RECIPE, origin(1), caps=caps)
@@ -123,6 +147,34 @@ async def test_active_jobs_come_in_fair_order_and_can_be_narrowed(store: Store) 
     assert await ids(guild_id=100) == [many.id, other.id]
     assert await ids(user_id=1, guild_id=200) == [more.id]
     assert await ids(user_id=3) == []
+
+
+async def test_active_jobs_are_counted_as_far_as_one_of_them(store: Store) -> None:
+    jobs = [await store.enqueue(RECIPE, origin(number, user_id=number)) for number in range(4)]
+    await store.claim("worker", limit=1, ttl=TTL)
+    far = await store.enqueue(recipe(variants=3), origin(9, user_id=0, guild_id=9))
+    assert [job.id for job in await store.active_jobs()] == [job.id for job in [*jobs, far]]
+    assert await store.count_active() == 5
+    assert await store.count_active(guild_id=9) == 1
+    assert await store.count_active(user_id=0) == 2
+    assert [await store.count_active(before=job.id) for job in [*jobs, far]] == [0, 1, 2, 3, 4]
+    assert await store.count_active(guild_id=ORIGIN.guild_id, before=jobs[2].id) == 2
+
+
+async def test_a_persons_jobs_are_paged_newest_first_in_both_directions(store: Store) -> None:
+    jobs = [await store.enqueue(RECIPE, origin(number)) for number in range(1, 7)]
+    await store.enqueue(RECIPE, origin(7, user_id=99))
+    await store.cancel(jobs[0].id, user_id=None)
+
+    async def numbers(**bounds: int) -> list[int]:
+        found = await store.history(ORIGIN.user_id, limit=2, **bounds)
+        return [job.origin.interaction_id for job in found]
+
+    assert await numbers() == [6, 5]
+    assert await numbers(older_than=5) == [4, 3]
+    assert await numbers(older_than=1) == []
+    assert await numbers(newer_than=2) == [4, 3]
+    assert await numbers(newer_than=5) == [6]
 
 
 async def test_counts_tell_jobs_in_every_state(store: Store) -> None:

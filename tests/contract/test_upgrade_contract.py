@@ -75,7 +75,11 @@ async def test_a_job_of_the_first_version_is_painted_by_this_one(
     store = await Store.open(bare_database_url, clock=clock)
     job = await store.job("abcd1234")
     assert job.recipe == recipe(prompt="a boat")
+    later = await store.enqueue(recipe(), origin(3, user_id=3))  # of a larger tag than the old job's 0.3
+    assert [(await store.position(each.id)).place for each in (job, later)] == [1, 2]
+    assert job in await store.history(ORIGIN.user_id, limit=9)
     (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    await store.cancel(later.id, user_id=None)
     assert (claim.request, claim.init_image) == (job.recipe.request(0), None)
     done = await store.complete(claim, artifact="aa/aa.png", seconds=2.0)
     assert done.state is State.DONE

@@ -1,6 +1,11 @@
-"""The tags of fair queueing, on their own: a queue of many users served one image at a time."""
+"""The tags of fair queueing, on their own: a queue of many users served one image at a time.
+
+What is promised stands in `bot.store.fairness`; here it is checked against the worst that hypothesis finds.
+"""
 
 import heapq
+import random
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -26,13 +31,15 @@ class Queue:
         tags = fairness.tag_images(
             virtual_time=self.virtual_time,
             last_tag=self.last_tags.get(user, 0.0),
-            share=fairness.share(cost, weight),
-            count=count,
+            shares=[fairness.share(cost, weight)] * count,
         )
         self.last_tags[user] = tags[-1]
         for tag in tags:
             self.entered += 1
             heapq.heappush(self.waiting, (tag, self.entered, user, cost))
+
+    def serve_all(self) -> list[int]:
+        return [self.serve()[0] for _ in range(len(self.waiting))]
 
     def serve(self) -> tuple[int, float]:
         tag, _, user, cost = heapq.heappop(self.waiting)
@@ -73,6 +80,87 @@ def test_a_flood_delays_a_newcomer_by_one_image_of_each_other_user(
     assert waited <= 2 * others
 
 
+@given(
+    flooders=st.lists(st.tuples(COSTS, WEIGHTS), min_size=1, max_size=6),
+    mine=st.tuples(COSTS, WEIGHTS),
+    count=st.integers(1, 9),
+    served=st.integers(0, 300),
+)
+def test_nobody_waits_longer_than_their_share_says(
+    flooders: Sequence[tuple[float, float]], mine: tuple[float, float], count: int, served: int
+) -> None:
+    queue = Queue()
+    for user, (cost, weight) in enumerate(flooders):
+        queue.ask(user, cost, weight=weight, count=1000)
+    for _ in range(served):
+        queue.serve()
+    queue.ask(-1, mine[0], weight=mine[1], count=count)
+    ahead: Counter[int] = Counter()
+    share = mine[0] / mine[1]
+    for number in range(1, count + 1):
+        while (turn := queue.serve())[0] != -1:
+            ahead[turn[0]] += 1
+        for user, (cost, weight) in enumerate(flooders):
+            assert ahead[user] * cost / weight <= (number * share + cost / weight) * 1.0001
+
+
+@given(seed=st.integers(0, 2**16), users=st.integers(2, 6))
+def test_everybody_who_asked_is_served(seed: int, users: int) -> None:
+    chance, queue, asked, served = random.Random(seed), Queue(), Counter[int](), Counter[int]()
+    for _ in range(200):
+        if chance.random() < 0.4:
+            user, count = chance.randrange(users), chance.randint(1, 9)
+            queue.ask(user, chance.uniform(0.1, 20.0), weight=chance.choice([0.5, 1.0, 2.0]), count=count)
+            asked[user] += count
+        elif queue.waiting:
+            served[queue.serve()[0]] += 1
+    served.update(queue.serve_all())
+    assert served == asked
+
+
+def test_an_hour_of_mixed_load_is_shared_as_evenly_as_it_can_be() -> None:
+    """Some always have work waiting, others ask now and then for less than their share: all get their due."""
+    chance, queue, now, served = random.Random(7), Queue(), 0.0, Counter[int]()
+    costs = {user: chance.uniform(1.0, 12.0) for user in range(12)}
+    busy, light = range(8), range(8, 12)
+    for user in busy:
+        queue.ask(user, costs[user], count=3600)
+    asked: Counter[int] = Counter()
+    next_wish = {user: chance.uniform(0, 120) for user in light}
+    while now < 3600:
+        for user in light:
+            while next_wish[user] <= now:
+                queue.ask(user, costs[user])
+                asked[user] += costs[user]
+                next_wish[user] += costs[user] * chance.uniform(16, 40)
+        user, cost = queue.serve()
+        served[user] += cost
+        now += cost
+    due = {user: min(asked[user], 3600 / 12) for user in light}
+    due |= dict.fromkeys(busy, (3600 - sum(due.values())) / len(busy))
+    assert jain([served[user] / due[user] for user in costs]) >= 0.99
+
+
+def jain(shares: Sequence[float]) -> float:
+    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
+
+
+@given(weight=st.sampled_from([0.5, 2.0, 3.0, 5.0]), cost=COSTS)
+def test_a_weight_counts_that_many_times_while_both_wait(weight: float, cost: float) -> None:
+    queue = Queue()
+    queue.ask(1, cost, count=1000)
+    queue.ask(2, cost, weight=weight, count=1000)
+    turns = Counter(queue.serve()[0] for _ in range(300))
+    assert turns[2] / turns[1] == pytest.approx(weight, rel=0.03)
+
+
+@given(share=COSTS, count=st.integers(1, 9), room=st.none() | st.integers(0, 12))
+def test_beyond_the_full_share_a_picture_costs_twice(share: float, count: int, room: int | None) -> None:
+    shares = fairness.shares(share, count=count, room=room)
+    full = count if room is None else min(count, room)
+    assert shares == [share] * full + [2 * share] * (count - full)
+
+
 @given(idle=st.integers(1, 500), cost=COSTS)
 def test_time_without_asking_earns_no_credit(idle: int, cost: float) -> None:
     queue = Queue()
@@ -96,7 +184,7 @@ def test_tags_grow_from_the_later_of_both_times(
     virtual_time: float, last_tag: float, cost: float, weight: float, n: int
 ) -> None:
     share = fairness.share(cost, weight)
-    tags = fairness.tag_images(virtual_time=virtual_time, last_tag=last_tag, share=share, count=n)
+    tags = fairness.tag_images(virtual_time=virtual_time, last_tag=last_tag, shares=[share] * n)
     assert tags == sorted(set(tags))
     assert tags[0] == max(virtual_time, last_tag) + share
     assert tags[-1] == pytest.approx(max(virtual_time, last_tag) + n * share)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.describing import Command
 from bot.front.commands.help import help_command
+from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
 from bot.front.commands.queue import queue_command
 from sdjax_engine.request import Offer
@@ -14,4 +15,4 @@ from sdjax_engine.request import Offer
 
 def commands(offers: Sequence[Offer]) -> list[Command]:
     """All commands, with options as far as `offers` reach."""
-    return [imagine_command(offers), queue_command(), cancel_command(), help_command()]
+    return [imagine_command(offers), queue_command(), history_command(), cancel_command(), help_command()]

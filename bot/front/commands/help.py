@@ -9,6 +9,7 @@ from discord.app_commands import locale_str
 from bot.front.answers import page
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.describing import Command, make_command
+from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.queue import queue_command
 from bot.front.options import size_name
@@ -91,7 +92,7 @@ def _options(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[st
 
 
 def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
-    for command in (queue_command(), cancel_command()):
+    for command in (queue_command(), history_command(), cancel_command()):
         name = names.pgettext("name", command.name)
         yield f"- **/{name}** {texts.gettext(command.description)}"
 

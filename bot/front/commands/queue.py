@@ -1,8 +1,9 @@
-"""`/queue`: who waits for what, in fair order, with honest times."""
+"""`/queue`: who waits for what, in fair order, with honest times; as quick where very many wait."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
@@ -12,11 +13,11 @@ from bot.front.commands.describing import Command, make_command
 from bot.front.parts import Interaction, parts_of
 from bot.front.rights import sees
 from bot.jobs import Job, Position, State
+from bot.store import Store
 from bot.texts import Texts
 
 SHOWN_JOBS = 10
 SHOWN_PROMPT = 80
-READ_JOBS = 1000
 
 
 def queue_command() -> Command:
@@ -33,40 +34,59 @@ async def show_queue(interaction: Interaction) -> None:
     await acknowledge(interaction, private=True)
     parts = parts_of(interaction)
     here, me = interaction.guild_id, interaction.user.id
-    mine_only = None if here else me
-    jobs = await parts.store.active_jobs(user_id=mine_only, guild_id=here, limit=READ_JOBS)
+    listing = await list_queue(parts.store, viewer=me, guild_id=here)
     texts = parts.texts(interaction)
     heading = texts.gettext("The queue of this server") if here else texts.gettext("Your queue")
-    seen = {job.id for job in jobs if sees(interaction, job)}
-    lines = queue_lines(jobs, await parts.store.positions(), viewer=me, seen=seen, texts=texts)
-    totals = totals_line(await parts.store.counts(), texts)
+    seen = {job.id for _, job in listing.jobs if sees(interaction, job)}
+    positions = await parts.store.positions([job.id for _, job in listing.jobs])
+    lines = queue_lines(listing, positions, viewer=me, seen=seen, texts=texts)
+    totals = totals_line(await parts.store.counts((State.WAITING, State.RUNNING)), texts)
     await interaction.edit_original_response(view=page("\n".join([f"### {heading}", *lines, f"-# {totals}"])))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Some jobs that have not ended, each with its number among all of them, and how many those are."""
+
+    jobs: Sequence[tuple[int, Job]]
+    total: int
+
+
+async def list_queue(store: Store, *, viewer: int, guild_id: int | None) -> Listing:
+    """The first jobs of a server, or without one of the viewer, and their own however far behind."""
+    whose = None if guild_id else viewer
+    first = await store.active_jobs(user_id=whose, guild_id=guild_id, limit=SHOWN_JOBS)
+    numbered = list(enumerate(first, start=1))
+    if len(first) < SHOWN_JOBS:
+        return Listing(jobs=numbered, total=len(first))
+    mine = await store.active_jobs(user_id=viewer, guild_id=guild_id, limit=2 * SHOWN_JOBS)
+    further = [job for job in mine if job.id not in {shown.id for shown in first}][:SHOWN_JOBS]
+    for job in further:
+        before = await store.count_active(user_id=whose, guild_id=guild_id, before=job.id)
+        numbered.append((before + 1, job))
+    return Listing(jobs=numbered, total=await store.count_active(user_id=whose, guild_id=guild_id))
+
+
 def queue_lines(
-    jobs: Sequence[Job],
+    listing: Listing,
     positions: Mapping[str, Position],
     *,
     viewer: int,
     seen: Collection[str],
     texts: Texts,
 ) -> list[str]:
-    """One line for each job in fair order, and how many there are beyond those shown.
+    """One line for each job that is shown, and how many there are beyond those.
 
-    The viewer's own jobs are shown even where they stand far behind. Of others' only those `seen`, by id,
-    show their words: the rest were asked for in channels that are closed to the viewer.
+    Of others' jobs only those `seen`, by id, show their words: the rest were asked for in channels that are
+    closed to the viewer.
     """
-    if not jobs:
+    if not listing.jobs:
         return [texts.gettext("Nothing is waiting and nothing is being painted.")]
-    numbered = list(enumerate(jobs, start=1))
-    first = [
-        (number, job) for number, job in numbered if number <= SHOWN_JOBS or job.origin.user_id == viewer
-    ][: 2 * SHOWN_JOBS]
     lines = [
         f"{number}\\. {_line(job, positions.get(job.id), viewer=viewer, seen=job.id in seen, texts=texts)}"
-        for number, job in first
+        for number, job in listing.jobs
     ]
-    if rest := len(jobs) - len(first):
+    if (rest := listing.total - len(listing.jobs)) > 0:
         lines.append(texts.ngettext("and {count} more request", "and {count} more requests", rest))
     return lines
 

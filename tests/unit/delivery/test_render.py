@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from recipes import RECIPE, job_of, recipe
 
@@ -40,6 +42,14 @@ def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
         == "Queued, 1st."
     )
     assert render(job_of(State.WAITING), None, ENGLISH).status == "Queued."
+
+
+def test_who_has_much_waiting_is_told_that_it_comes_later() -> None:
+    slowed = replace(job_of(State.WAITING), slowed=True)
+    content = render(slowed, Position(place=3, ahead=2, seconds=12.2), ENGLISH)
+    later = "You have many pictures waiting, so these come later."
+    assert content.status == f"Queued, 3rd, about 12 s. {later}"
+    assert render(replace(job_of(State.RUNNING), slowed=True), None, ENGLISH).status.startswith("Painting")
 
 
 def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> None:

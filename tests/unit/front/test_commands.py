@@ -38,8 +38,9 @@ def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(option for option in imagine["options"] if option["name"] == name)
 
 
-async def test_the_four_commands_are_there() -> None:
-    assert [command["name"] for command in await payload(OFFER)] == ["imagine", "queue", "cancel", "help"]
+async def test_all_commands_are_there() -> None:
+    names = [command["name"] for command in await payload(OFFER)]
+    assert names == ["imagine", "queue", "history", "cancel", "help"]
 
 
 async def test_names_and_descriptions_keep_discords_rules_in_every_language() -> None:

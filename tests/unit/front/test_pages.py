@@ -15,7 +15,7 @@ from bot.front.answers import MAX_PAGE, page, sentence_for
 from bot.front.commands.cancel import job_name, said_of_cancelled
 from bot.front.commands.help import help_text
 from bot.front.commands.imagine import imagine_options
-from bot.front.commands.queue import SHOWN_JOBS, queue_lines, totals_line
+from bot.front.commands.queue import Listing, queue_lines, totals_line
 from bot.jobs import Job, Position, State
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import InvalidRequest
@@ -39,9 +39,14 @@ def job(
     )
 
 
+def listing(*jobs: Job) -> Listing:
+    """These jobs, being all that there are."""
+    return Listing(jobs=list(enumerate(jobs, start=1)), total=len(jobs))
+
+
 def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
     lines = queue_lines(
-        [job("a", user=OTHER, step=7), job("b"), job("c", user=OTHER, variants=4)],
+        listing(job("a", user=OTHER, step=7), job("b"), job("c", user=OTHER, variants=4)),
         {
             "b": Position(place=1, ahead=0, seconds=12.2),
             "c": Position(place=2, ahead=1, seconds=None),
@@ -60,7 +65,8 @@ def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
 def test_a_private_prompt_is_shown_to_its_owner_alone() -> None:
     private = job("secret", private=True)
     for_owner, for_others = (
-        queue_lines([private], {}, viewer=viewer, seen={"secret"}, texts=ENGLISH)[0] for viewer in (ME, OTHER)
+        queue_lines(listing(private), {}, viewer=viewer, seen={"secret"}, texts=ENGLISH)[0]
+        for viewer in (ME, OTHER)
     )
     assert "secret" in for_owner
     assert "secret" not in for_others
@@ -69,7 +75,7 @@ def test_a_private_prompt_is_shown_to_its_owner_alone() -> None:
 
 def test_words_of_a_channel_that_is_closed_to_the_viewer_are_not_shown() -> None:
     mine, closed = queue_lines(
-        [job("mine"), job("closed", user=OTHER)], {}, viewer=ME, seen=(), texts=ENGLISH
+        listing(job("mine"), job("closed", user=OTHER)), {}, viewer=ME, seen=(), texts=ENGLISH
     )
     assert "mine" in mine
     assert "closed" not in closed
@@ -77,22 +83,20 @@ def test_words_of_a_channel_that_is_closed_to_the_viewer_are_not_shown() -> None
 
 
 def test_prompts_in_the_queue_mean_nothing_to_discord() -> None:
-    line = queue_lines([job("bold", user=OTHER)], {}, viewer=ME, seen={"bold"}, texts=ENGLISH)[0]
+    line = queue_lines(listing(job("bold", user=OTHER)), {}, viewer=ME, seen={"bold"}, texts=ENGLISH)[0]
     assert "\\*bold\\*" in line
     assert "\\<@3>" in line
 
 
-def test_a_long_queue_is_cut_but_the_viewers_own_jobs_stay() -> None:
-    jobs = [job(f"j{number}", user=OTHER) for number in range(30)]
-    jobs[25] = job("mine")
-    lines = queue_lines(jobs, {}, viewer=ME, seen=(), texts=ENGLISH)
-    assert len(lines) == SHOWN_JOBS + 2
-    assert lines[-2].startswith("26\\. **you**")
-    assert lines[-1] == "and 19 more requests"
+def test_a_long_queue_is_cut_and_the_rest_counted() -> None:
+    shown = Listing(jobs=[(1, job("first", user=OTHER)), (26, job("mine"))], total=30)
+    lines = queue_lines(shown, {}, viewer=ME, seen=(), texts=ENGLISH)
+    assert lines[1].startswith("26\\. **you**")
+    assert lines[2] == "and 28 more requests"
 
 
 def test_an_empty_queue_says_so() -> None:
-    assert queue_lines([], {}, viewer=ME, seen=(), texts=KOREAN) == [
+    assert queue_lines(listing(), {}, viewer=ME, seen=(), texts=KOREAN) == [
         "기다리는 그림도, 그리는 중인 그림도 없습니다."
     ]
 
@@ -109,7 +113,7 @@ def test_the_help_names_every_option_model_and_command(language: str) -> None:
     text = help_text(offers, texts=texts, names=texts)
     for option in imagine_options(offers):
         assert f"`{texts.pgettext('name', option.name)}`" in text
-    for command in ("imagine", "queue", "cancel"):
+    for command in ("imagine", "queue", "history", "cancel"):
         assert texts.pgettext("name", command) in text
     assert "second" in text
     assert "128x128 (1:1)" in text

@@ -1,0 +1,124 @@
+"""`/history`: what a person asked for, newest first, a page at a time; to them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import discord
+from discord.app_commands import locale_str
+
+from bot.delivery.buttons import ButtonContent
+from bot.delivery.layout import layout
+from bot.delivery.render import MessageContent, Tone, shown
+from bot.front.answers import acknowledge
+from bot.front.commands.describing import Command, make_command
+from bot.front.commands.queue import standing
+from bot.front.parts import Interaction, parts_of
+from bot.jobs import Job, State
+from bot.store import Store
+from bot.texts import Texts
+
+PAGE_JOBS = 10
+SHOWN_PROMPT = 80
+OLDER, NEWER = "older", "newer"
+MESSAGE_ADDRESS = "https://discord.com/channels/{place}/{channel}/{message}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Some jobs of one person, newest first, and whether there are others on either side of them."""
+
+    jobs: tuple[Job, ...]
+    older: bool
+    newer: bool
+
+
+def history_command() -> Command:
+    """The command."""
+    return make_command(
+        name="history",
+        description=locale_str("See what you asked for before, with links to it."),
+        run=show_history,
+    )
+
+
+async def show_history(interaction: Interaction) -> None:
+    """The newest page."""
+    await acknowledge(interaction, private=True)
+    parts = parts_of(interaction)
+    found = await newest_page(parts.store, interaction.user.id)
+    await interaction.edit_original_response(view=history_view(found, parts.texts(interaction)))
+
+
+async def newest_page(store: Store, user_id: int) -> Page:
+    """What this person asked for last."""
+    jobs = await store.history(user_id, limit=PAGE_JOBS + 1)
+    return Page(jobs=tuple(jobs[:PAGE_JOBS]), older=len(jobs) > PAGE_JOBS, newer=False)
+
+
+async def page_beside(store: Store, user_id: int, *, way: str, key: int) -> Page:
+    """The page that is older or newer than the interaction `key`; the newest without a whole one."""
+    if way == OLDER:
+        jobs = await store.history(user_id, older_than=key, limit=PAGE_JOBS + 1)
+        if jobs:
+            return Page(jobs=tuple(jobs[:PAGE_JOBS]), older=len(jobs) > PAGE_JOBS, newer=True)
+    else:
+        jobs = await store.history(user_id, newer_than=key, limit=PAGE_JOBS + 1)
+        if len(jobs) > PAGE_JOBS:
+            return Page(jobs=tuple(jobs[-PAGE_JOBS:]), older=True, newer=True)
+    return await newest_page(store, user_id)
+
+
+def history_view(page: Page, texts: Texts) -> discord.ui.LayoutView:
+    """The page as a message, with buttons to those beside it."""
+    heading = texts.gettext("What you asked for")
+    text = "\n".join([f"### {heading}", *history_lines(page, texts)])
+    row = tuple(_buttons(page, texts))
+    return layout(MessageContent(heading=text, rows=(row,) if row else (), tone=Tone.WAITING))
+
+
+def history_lines(page: Page, texts: Texts) -> list[str]:
+    """One line for each job: when, what, how many pictures, what became of it, and where it is."""
+    if not page.jobs:
+        return [texts.gettext("You have asked for nothing yet.")]
+    return [f"- {' · '.join(_parts(job, texts))}" for job in page.jobs]
+
+
+def message_address(job: Job) -> str | None:
+    """Where a job's message can be looked at; None for one that is gone or was private."""
+    if job.message_id is None or job.origin.private or job.deleted_at is not None:
+        return None
+    place = job.origin.guild_id or "@me"
+    return MESSAGE_ADDRESS.format(place=place, channel=job.origin.channel_id, message=job.message_id)
+
+
+def _parts(job: Job, texts: Texts) -> Iterator[str]:
+    yield f"<t:{int(job.created_at)}:R>"
+    yield shown(job.recipe.prompt, SHOWN_PROMPT)
+    yield texts.ngettext("{count} picture", "{count} pictures", len(job.images))
+    yield _outcome(job, texts)
+    if address := message_address(job):
+        word = texts.gettext("message")
+        yield f"[{word}]({address})"
+
+
+def _outcome(job: Job, texts: Texts) -> str:
+    if job.deleted_at is not None:
+        return texts.gettext("deleted")
+    if job.state is State.DONE:
+        return texts.gettext("painted")
+    if job.state is State.FAILED:
+        return texts.gettext("not painted")
+    if job.state is State.CANCELLED:
+        return texts.gettext("cancelled")
+    return standing(job, None, texts)
+
+
+def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
+    if page.newer and page.jobs:
+        key = page.jobs[0].origin.interaction_id
+        yield ButtonContent(label=texts.gettext("Newer"), custom_id=f"history:{NEWER}:{key}")
+    if page.older and page.jobs:
+        key = page.jobs[-1].origin.interaction_id
+        yield ButtonContent(label=texts.gettext("Older"), custom_id=f"history:{OLDER}:{key}")

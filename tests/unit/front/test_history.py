@@ -1,0 +1,73 @@
+"""The pages of /history: what stands in a line, and where the buttons lead."""
+
+from dataclasses import replace
+
+import pytest
+from recipes import job_of, origin, recipe
+
+from bot.front.commands.history import PAGE_JOBS, Page, history_lines, history_view, message_address
+from bot.jobs import Job, State
+from bot.texts import LANGUAGES, Texts
+
+ENGLISH = Texts.for_locale("en-US")
+
+
+def done(number: int = 1, **values: object) -> Job:
+    made = job_of(
+        State.DONE, recipe=recipe(prompt="*a boat* <@3>"), origin=origin(number, channel_id=6, guild_id=5)
+    )
+    return replace(made, message_id=7, **values)
+
+
+def lines_of(*jobs: Job) -> list[str]:
+    return history_lines(Page(jobs=jobs, older=False, newer=False), ENGLISH)
+
+
+def test_a_line_says_when_what_how_many_what_became_of_it_and_where() -> None:
+    (line,) = lines_of(done(created_at=1000.5))
+    assert line == (
+        "- <t:1000:R> · \\*a boat\\* \\<@3> · 1 picture · painted · [message](https://discord.com/channels/5/6/7)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (job_of(State.FAILED), "not painted"),
+        (job_of(State.CANCELLED), "cancelled"),
+        (job_of(State.WAITING), "waiting"),
+        (job_of(State.RUNNING, step=3), "painting, step 3 of 20"),
+        (done(deleted_at=5.0), "deleted"),
+    ],
+)
+def test_a_line_says_what_became_of_a_job(job: Job, said: str) -> None:
+    assert said in lines_of(job)[0]
+
+
+def test_only_a_message_that_is_there_to_be_seen_is_linked() -> None:
+    private = done()
+    private = replace(private, origin=replace(private.origin, private=True))
+    direct = done()
+    direct = replace(direct, origin=replace(direct.origin, guild_id=None))
+    assert [
+        message_address(job) for job in (private, done(deleted_at=1.0), replace(done(), message_id=None))
+    ] == [
+        None,
+        None,
+        None,
+    ]
+    assert message_address(direct) == "https://discord.com/channels/@me/6/7"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_whole_page_of_long_prompts_fits_a_message(language: str) -> None:
+    ids = {"guild_id": 2**63 - 1, "channel_id": 2**63 - 1}
+    long = job_of(State.DONE, recipe=recipe(prompt="*" * 500), origin=origin(2**63 - 1, **ids))
+    page = Page(jobs=(replace(long, message_id=2**63 - 1),) * PAGE_JOBS, older=True, newer=True)
+    (container,) = history_view(page, Texts.for_locale(language)).to_components()
+    text, row = container["components"]
+    assert len(text["content"]) <= 4000
+    assert [button["custom_id"] for button in row["components"]] == [
+        f"history:newer:{2**63 - 1}",
+        f"history:older:{2**63 - 1}",
+    ]
