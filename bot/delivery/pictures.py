@@ -57,7 +57,7 @@ def fit(files: Sequence[bytes], limit: int) -> PictureFile:
     """What `combine` makes of `files` in the best form of at most `limit` bytes.
 
     As it is, then WebP, then JPEG, then smaller; where nothing fits, the smallest form there is. All carry
-    the recipe. Takes long, and of a grid about seven bytes of memory a pixel: call it in a thread.
+    the recipe. Takes long, and of a grid about eight bytes of memory a pixel: call it in a thread.
     """
     length = sum(len(file) for file in files)
     if len(files) == 1 and length <= limit:

@@ -12,7 +12,9 @@ WINDOW_SECONDS = 600.0
 MAX_INVALID = (
     5_000  # of the 10,000 in ten minutes for which Discord bans an address; the front needs some too
 )
-INVALID = frozenset({401, 403, 429})
+TOO_MANY = 429
+INVALID = frozenset({401, 403, TOO_MANY})
+BAN_SECONDS = 60.0  # where a ban does not say how long it is
 
 
 class Restraint:
@@ -42,6 +44,9 @@ class Restraint:
             self._waits_until = max(self._waits_until, now + error.retry_after)
             self._count(now)
         elif isinstance(error, discord.HTTPException) and error.status in INVALID:
+            if error.status == TOO_MANY and "Via" not in error.response.headers:
+                # The proxy in front of Discord has had enough of this address; discord.py tries no more.
+                self._quiet_until = max(self._quiet_until, now + _seconds_to_wait(error))
             self._count(now)
 
     def _count(self, now: float) -> None:
@@ -50,3 +55,10 @@ class Restraint:
         self._invalid += 1
         if self._invalid >= MAX_INVALID:
             self._quiet_until = max(self._quiet_until, self._window_ends)
+
+
+def _seconds_to_wait(error: discord.HTTPException) -> float:
+    try:
+        return float(error.response.headers.get("Retry-After", BAN_SECONDS))
+    except ValueError:
+        return BAN_SECONDS

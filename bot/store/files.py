@@ -93,6 +93,7 @@ class FileVerbs(Verbs):
         Two workers with the same file do no harm: they paint the same bytes.
         """
         now = self._clock()
+        waiting = sa.select(files.c.name).where(files.c.state == FileState.WANTED)
         free = files.c.leased_until.is_(None) | (files.c.leased_until <= now)
         statement = (
             _painters()
@@ -104,6 +105,9 @@ class FileVerbs(Verbs):
             .limit(limit)
             .with_for_update(skip_locked=True, of=files)
         )
+        async with self._database.read() as connection:  # asked often, and hardly ever is there one
+            if await connection.scalar(sa.select(sa.literal(1)).where(sa.exists(waiting))) is None:
+                return []
         async with self._database.write() as connection:
             rows = {row.name: row for row in await connection.execute(statement)}
             if rows:

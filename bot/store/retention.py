@@ -1,7 +1,8 @@
 """Verbs that bound what is kept: files by age and by size, old jobs by age, files that no job names.
 
-Each chooses few at a time and says only that they are going: the caller deletes the files, then tells
-`files_deleted`. Whoever dies in between leaves them to the next, by `unfinished_deletions`.
+Each chooses few at a time, looking in a transaction that only reads and making sure in a short one that
+writes, and says only that they are going: the caller deletes the files, then tells `files_deleted`. Whoever
+dies in between leaves them to the next, by `unfinished_deletions`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import FileState, State
+from bot.jobs import FileState
 from bot.store.database import insert
 from bot.store.files import GOING_SECONDS, let_go, named
 from bot.store.tables import deliveries, duties, files, images, jobs, start_pictures
 from bot.store.transitions import ACTIVE
 from bot.store.verbs import Verbs
 
-FINAL = tuple(state for state in State if state.final)
 _KEPT = files.c.state == FileState.KEPT
+# The same, said so that no database looks for a few names among all files that are kept.
+_STILL_KEPT = files.c.state.not_in([state for state in FileState if state is not FileState.KEPT])
 
 
 class RetentionVerbs(Verbs):
@@ -53,35 +55,38 @@ class RetentionVerbs(Verbs):
 
         At most `limit` of them, and with `most_bytes` no more than make up so many bytes.
         """
-        oldest = (
-            sa.select(files.c.name, files.c.bytes)
-            .where(_KEPT, files.c.used_at < before, ~_needed())
-            .order_by(files.c.used_at, files.c.name)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
-        )
-        async with self._database.write() as connection:
-            chosen: list[str] = []
-            freed = 0
-            for row in await connection.execute(oldest):
-                if most_bytes is not None and freed >= most_bytes:
-                    break
-                chosen.append(row.name)
-                freed += row.bytes or 0
-            await let_go(connection, chosen, now=self._clock())
-        return chosen
+        droppable = (files.c.used_at < before) & ~_needed()
+        oldest = sa.select(files.c.name, files.c.bytes).where(_KEPT, droppable)
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(oldest.order_by(files.c.used_at, files.c.name).limit(limit)))
+        few: list[str] = []
+        freed = 0
+        for row in rows:
+            if most_bytes is not None and freed >= most_bytes:
+                break
+            few.append(row.name)
+            freed += row.bytes or 0
+        return await self._drop(few, droppable)
 
     async def drop_orphans(self, *, after: float, before: float, limit: int) -> list[str]:
         """Choose files that were announced from `after` until before `before` and that no job names."""
-        orphans = (
-            sa.select(files.c.name)
-            .where(_KEPT, files.c.used_at >= after, files.c.used_at < before, ~named())
-            .order_by(files.c.used_at)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
-        )
+        orphaned = (files.c.used_at >= after) & (files.c.used_at < before) & ~named()
+        look = sa.select(files.c.name).where(_KEPT, orphaned).order_by(files.c.used_at).limit(limit)
+        async with self._database.read() as connection:
+            few = list(await connection.scalars(look))
+        return await self._drop(few, orphaned)
+
+    async def _drop(self, few: list[str], condition: sa.ColumnElement[bool]) -> list[str]:
+        """Let those of a few files go for which a condition holds that was looked for among all of them.
+
+        Looking may take long; who only reads keeps nobody from writing.
+        """
+        if not few:
+            return []
+        still = sa.select(files.c.name).where(files.c.name.in_(few), _STILL_KEPT, condition)
         async with self._database.write() as connection:
-            chosen = list(await connection.scalars(orphans))
+            locked = still.order_by(files.c.used_at, files.c.name).with_for_update(skip_locked=True)
+            chosen = list(await connection.scalars(locked))
             await let_go(connection, chosen, now=self._clock())
         return chosen
 
@@ -113,18 +118,18 @@ class RetentionVerbs(Verbs):
             .where(others.c.job_id != jobs.c.id)
         )
         undelivered = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
-        old = (
-            sa.select(jobs.c.id)
-            .where(jobs.c.finished_at < before, jobs.c.state.in_(FINAL), ~undelivered, ~started_from)
-            .order_by(jobs.c.finished_at, jobs.c.id)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
-        )
+        forgettable = (jobs.c.finished_at < before) & ~undelivered & ~started_from
+        old = sa.select(jobs.c.id).where(forgettable).order_by(jobs.c.finished_at, jobs.c.id).limit(limit)
+        async with self._database.read() as connection:
+            few = list(await connection.scalars(old))
+        if not few:
+            return 0, []
+        still = sa.select(jobs.c.id).where(jobs.c.id.in_(few), forgettable).order_by(jobs.c.id)
         async with self._database.write() as connection:
-            job_ids = list(await connection.scalars(old))
+            job_ids = list(await connection.scalars(still.with_for_update(skip_locked=True)))
             names = await _files_of(connection, job_ids)
             await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(job_ids)))
-            nameless = sa.select(files.c.name).where(files.c.name.in_(names), _KEPT, ~named())
+            nameless = sa.select(files.c.name).where(files.c.name.in_(names), _STILL_KEPT, ~named())
             chosen = list(await connection.scalars(nameless.order_by(files.c.name)))
             await connection.execute(
                 sa.delete(files).where(files.c.name.in_(names), files.c.state == FileState.GONE, ~named())
@@ -134,13 +139,18 @@ class RetentionVerbs(Verbs):
 
     async def note_files(self, found: Mapping[str, int]) -> None:
         """Files that are there, with their bytes: those unknown so far count as used now."""
+        async with self._database.read() as connection:
+            look = sa.select(files.c.name).where(files.c.name.in_(found), files.c.bytes.is_not(None))
+            known = set(await connection.scalars(look))
+        if known == found.keys():
+            return
         now = self._clock()
         anew = {"state": FileState.KEPT, "changed_at": now, "used_at": now}
         async with self._database.write() as connection:
-            for name, size in sorted(found.items()):
-                known = insert(connection, files).values(name=name, bytes=size, **anew)
+            for name, size in sorted(found.items() - {(name, found[name]) for name in known}):
+                there = insert(connection, files).values(name=name, bytes=size, **anew)
                 await connection.execute(
-                    known.on_conflict_do_update(
+                    there.on_conflict_do_update(
                         index_elements=[files.c.name], set_={"bytes": size}, where=files.c.bytes.is_(None)
                     )
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import sqlite3
 from collections.abc import Iterator
@@ -138,6 +139,25 @@ async def test_steps_are_shown_while_painting_and_never_over_the_result(served: 
     assert "Painting" not in text_of(last)
 
 
+async def test_progress_that_is_late_is_dropped_and_the_newest_shown(
+    served: Served, sandbox: Sandbox, mina: Member
+) -> None:
+    await ask(mina, served.store)
+    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
+    sandbox.misbehave(slow_ms=1000)
+    for step in range(1, 13):
+        await served.store.heartbeat({claim: step}, ttl=60.0)
+        await asyncio.sleep(0.25)
+    sandbox.misbehave(slow_ms=0)
+    await mina.wait_for_message(lambda message: "step 12 of 20" in text_of(message))
+    shown = [event["data"] for event in mina.events if event["type"] == "MESSAGE_UPDATE"]
+    steps = [
+        text_of(message).partition("step ")[2].split()[0] for message in shown if "step " in text_of(message)
+    ]
+    assert len(steps) <= 4
+    assert steps == sorted(steps, key=int)
+
+
 async def test_a_person_reads_in_their_language_why_their_picture_begins_anew(
     served: Served, yuna: Member
 ) -> None:
@@ -233,9 +253,9 @@ async def test_after_a_deleted_channel_the_person_gets_the_picture_directly(
     assert await settled(served.store, outcomes) == ["sent_directly"]
 
 
-@pytest.mark.parametrize("fault", [{"rest_5xx": 1}, {"rest_429": 2}])
+@pytest.mark.parametrize("fault", [{"rest_5xx": 1}, {"rest_429": 2}, {"rest_429": 6, "retry_after": 0.02}])
 async def test_a_bad_moment_of_discord_delays_the_result_and_doubles_nothing(
-    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, fault: dict[str, int]
+    served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, fault: dict[str, float]
 ) -> None:
     queued, job = await ask(mina, served.store)
     sandbox.misbehave(on="/messages/", **fault)

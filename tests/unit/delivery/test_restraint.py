@@ -10,11 +10,12 @@ import pytest
 from stores import Clock
 
 from bot.delivery.refusals import DeliveryDelayed
-from bot.delivery.restraint import MAX_INVALID, WINDOW_SECONDS, Restraint
+from bot.delivery.restraint import BAN_SECONDS, MAX_INVALID, WINDOW_SECONDS, Restraint
 
 
-def refused(status: int) -> discord.HTTPException:
-    response = cast("Any", SimpleNamespace(status=status, reason=""))
+def refused(status: int, **headers: str) -> discord.HTTPException:
+    headers = headers or {"Via": "1.1 google"}
+    response = cast("Any", SimpleNamespace(status=status, reason="", headers=headers))
     return discord.HTTPException(response, {"code": 0, "message": ""})
 
 
@@ -53,3 +54,18 @@ def test_too_many_refusals_end_all_requests_for_as_long_as_discord_counts_them(
     restraint.check(by_token=True)
     restraint.note(refused(status))
     restraint.check(by_token=True)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [({"Retry-After": "900"}, 900), ({"Server": "x"}, BAN_SECONDS)]
+)
+def test_a_ban_by_the_proxy_in_front_of_discord_is_waited_out_by_all(
+    header: dict[str, str], seconds: float
+) -> None:
+    restraint = Restraint(clock=Clock())
+    restraint.note(refused(429))
+    restraint.check(by_token=False)
+    restraint.note(refused(429, **header))
+    with pytest.raises(DeliveryDelayed) as told:
+        restraint.check(by_token=True)
+    assert told.value.seconds == seconds
