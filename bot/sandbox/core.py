@@ -27,12 +27,15 @@ class Core:
         *,
         observer: Observer | None = None,
         limits: Limits | None = None,
+        shards: int = 1,
     ) -> None:
         self.clock = clock
         self.observer = observer or nobody
         self.log = Log()
         self.limits = limits or Limits()
         self.invalid_requests = 0
+        self.shards = shards
+        self.session_starts = 0
         self.faults = Faults()
         self.rates = Rates(clock)
         self.world = found(clock)

@@ -63,13 +63,22 @@ class Gateway:
     @property
     def connected(self) -> bool:
         """Whether a bot is logged in at this moment."""
-        return any(session.connection is not None for session in self._sessions.values())
+        return bool(self.shards)
+
+    @property
+    def shards(self) -> set[tuple[int, int]]:
+        """The shards that are connected at this moment, as (number, count)."""
+        return {session.shard for session in self._sessions.values() if session.connection is not None}
 
     def _present_since(self, at: float) -> bool:
-        return any(
-            session.connection is not None and session.connected_at <= at
+        """Whether the bot has heard since then of all that happens, here and in direct messages."""
+        there = [
+            session
             for session in self._sessions.values()
-        )
+            if session.connection is not None and session.connected_at <= at
+        ]
+        places = (self._core.world.guild_id, None)
+        return all(any(session.has_shard_of(place) for session in there) for place in places)
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         """Serve one connection from HELLO to its end."""
@@ -150,20 +159,21 @@ class Gateway:
         if not is_good_token(str(data.get("token") or "")):
             self._refuse(connection, WRONG_TOKEN, "wrong token", violation=False)
             return None
-        intents, shard = data.get("intents"), data.get("shard") or [0, 1]
+        intents, shard = data.get("intents"), data.get("shard", [0, 1])
         if not isinstance(intents, int) or not 0 <= intents <= KNOWN_INTENTS:
             self._refuse(connection, INVALID_INTENTS, f"intents {intents}")
             return None
         if intents & PRIVILEGED:
             self._refuse(connection, DISALLOWED_INTENTS, "privileged intents, which this application has not")
             return None
-        if len(shard) != 2 or not 0 <= shard[0] < shard[1]:
+        if not _is_shard(shard):
             self._refuse(connection, INVALID_SHARD, f"shard {shard}")
             return None
         session = Session(intents=intents, shard=(shard[0], shard[1]), token=data["token"])
         self._forget_abandoned(session.shard)
         session.connection, session.connected_at = connection, self._core.clock()
         self._sessions[session.id] = session
+        self._core.session_starts += 1
         self._greet(session)
         return session
 
@@ -234,7 +244,8 @@ class Gateway:
                 if session.has_shard_of(int(guild) if guild else None):
                     session.dispatch(event.type, event.data)
             elif event.type in CHANNEL_EVENTS and session.intents & GUILDS:
-                session.dispatch(event.type, event.data)
+                if session.has_shard_of(self._core.world.guild_id):
+                    session.dispatch(event.type, event.data)
             elif event.message is not None and event.message.visible_to is None:
                 self._tell_of_message(session, event.type, event.message)
 
@@ -274,6 +285,12 @@ class Gateway:
         """Close every connection for good."""
         for connection in [*self._connections]:
             connection.close(1001)
+
+
+def _is_shard(value: Any) -> bool:
+    """Whether this is a shard's number and the count of shards, as whole numbers."""
+    pair = isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value)
+    return pair and 0 <= value[0] < value[1]
 
 
 def _as_list(value: Any) -> list[Any]:

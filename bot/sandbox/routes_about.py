@@ -16,6 +16,8 @@ from bot.sandbox.rejections import FormErrors, missing_access, unknown
 from bot.sandbox.rest import Call, Operation, Reply
 from bot.sandbox.state import GUILD_TEXT, Member
 
+SESSION_STARTS, RESET_MS = 1000, 24 * 60 * 60 * 1000  # a day's; the sandbox does not run for longer
+
 
 class About:
     """Answers what the bot asks about itself and its surroundings."""
@@ -62,8 +64,14 @@ class About:
         return Reply(body={"url": self._gateway_url()})
 
     def _gateway_bot(self, _call: Call) -> Reply:
-        limit = {"total": 1000, "remaining": 1000, "reset_after": 0, "max_concurrency": 1}
-        return Reply(body={"url": self._gateway_url(), "shards": 1, "session_start_limit": limit})
+        limit = {
+            "total": SESSION_STARTS,
+            "remaining": max(0, SESSION_STARTS - self._core.session_starts),
+            "reset_after": RESET_MS if self._core.session_starts else 0,
+            "max_concurrency": 1,
+        }
+        shards = self._core.shards
+        return Reply(body={"url": self._gateway_url(), "shards": shards, "session_start_limit": limit})
 
     def _check_guild(self, call: Call) -> None:
         if call.params["guild_id"] != str(self._world.guild_id):

@@ -38,7 +38,8 @@ class Sandbox:
     """A Discord on 127.0.0.1.
 
     `port` 0 takes a free one; `clock` gives seconds since the epoch and rules every deadline;
-    `observer` is shown every exchange with the bot; `limits` are those on uploads.
+    `observer` is shown every exchange with the bot; `limits` are those on uploads; `shards` is how many
+    connections a bot is recommended to have.
     """
 
     def __init__(
@@ -48,9 +49,10 @@ class Sandbox:
         clock: Callable[[], float] = time.time,
         observer: Observer | None = None,
         limits: Limits | None = None,
+        shards: int = 1,
     ) -> None:
         self._port = port
-        self._core = Core(clock, observer=observer, limits=limits)
+        self._core = Core(clock, observer=observer, limits=limits, shards=shards)
         self._gateway = Gateway(self._core)
         self._people = People(self._core, self.misbehave)
         self._runner: web.AppRunner | None = None
@@ -85,6 +87,11 @@ class Sandbox:
     def connected(self) -> bool:
         """Whether a bot is logged in at the gateway."""
         return self._gateway.connected
+
+    @property
+    def shards(self) -> set[tuple[int, int]]:
+        """The shards that are connected to the gateway, as (number, count)."""
+        return self._gateway.shards
 
     async def start(self) -> str:
         """Listen on 127.0.0.1 and return the address."""

@@ -11,7 +11,7 @@ import pytest
 from sandbox_tools import ART, FakeClock, Line, MakeMember, Raw
 from yarl import URL
 
-from bot.sandbox.community import BOT_ID, GUILD_ID
+from bot.sandbox.community import BOT_ID, GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 
 INVALID_SESSION, HEARTBEAT, RESUME, RECONNECT = 9, 1, 6, 7
@@ -46,6 +46,7 @@ async def test_a_wrong_token_is_refused_without_blame(sandbox: Sandbox) -> None:
         ({"intents": -1}, 4013, "intents -1"),
         ({"intents": 1 << 15}, 4014, "privileged intents"),
         ({"shard": [2, 2]}, 4010, "shard [2, 2]"),
+        ({"shard": [-1, 2]}, 4010, "shard [-1, 2]"),
     ],
 )
 async def test_an_impossible_identify_is_refused(
@@ -149,8 +150,39 @@ async def test_a_bot_hears_only_of_what_it_intends_to(sandbox: Sandbox, member: 
 async def test_shards_share_the_servers(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         owner = (GUILD_ID >> 22) % 2
-        ready = [await (await bot.identify(shard=[number, 2])).event("READY") for number in range(2)]
+        lines = [await bot.identify(shard=[number, 2]) for number in range(2)]
+        ready = [await line.event("READY") for line in lines]
         assert [len(each["guilds"]) for each in ready] == [int(owner == 0), int(owner == 1)]
+        assert sandbox.shards == {(0, 2), (1, 2)}
+
+
+async def test_a_shard_hears_of_its_own_server_and_the_first_of_direct_messages(sandbox: Sandbox) -> None:
+    owner = (GUILD_ID >> 22) % 3
+    assert owner != 0
+    async with Raw(sandbox) as bot:
+        first, theirs = [
+            await bot.identify(shard=[number, 3], intents=1 << 9 | 1 << 12) for number in (0, owner)
+        ]
+        await bot.call("POST", f"/channels/{ART}/messages", {"content": "to the server"})
+        direct = (await bot.call("POST", "/users/@me/channels", {"recipient_id": str(PEOPLE[0].id)})).body[
+            "id"
+        ]
+        await bot.call("POST", f"/channels/{direct}/messages", {"content": "to one"})
+        assert (await theirs.event("MESSAGE_CREATE"))["content"] == "to the server"
+        assert (await first.event("MESSAGE_CREATE"))["content"] == "to one"
+
+
+async def test_the_bot_is_told_how_many_shards_to_have_and_how_many_sessions_it_has_left(
+    sandbox: Sandbox,
+) -> None:
+    async with Raw(sandbox) as bot:
+        limits = []
+        for _ in range(2):
+            told = (await bot.call("GET", "/gateway/bot")).body
+            limits.append(told["session_start_limit"]["remaining"])
+            await (await bot.identify()).event("READY")
+    assert (told["shards"], told["session_start_limit"]["max_concurrency"]) == (1, 1)
+    assert limits[0] - limits[1] == 1
 
 
 async def test_a_bot_hears_of_channels_that_change_and_go(sandbox: Sandbox) -> None:
