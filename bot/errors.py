@@ -10,6 +10,7 @@ BotError
 │   └── LostForGood      and cannot be painted again; `failure` says why
 ├── DiscordUnavailable   Discord cannot be reached, or has ended the connection for good
 ├── StaleLease           the lease is no longer ours: someone else has the image now
+├── NameTaken            another living process works under the name of this one
 └── DeliveryRefused      Discord will never take this message; `outcome` says why
 """
 
@@ -71,6 +72,10 @@ class DiscordUnavailable(BotError):
 
 class StaleLease(BotError):
     """The lease has expired or was taken over; nothing was changed."""
+
+
+class NameTaken(BotError):
+    """Another living process has the name that this one works under; the message says which."""
 
 
 class DeliveryRefused(BotError):

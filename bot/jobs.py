@@ -119,7 +119,8 @@ class Recipe:
 class Origin:
     """Where a job came from and where its answer goes: ids only, never a live Discord object.
 
-    `interaction_token` is good until `token_expires_at` (seconds since the epoch).
+    `interaction_token` is good until `token_expires_at` (seconds since the epoch). `front` is the process
+    that answers, None for the first one that looks.
     """
 
     interaction_id: int
@@ -131,6 +132,7 @@ class Origin:
     channel_id: int
     locale: str
     private: bool
+    front: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,11 +265,15 @@ class Caps:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A job's result on its way to its message; `attempts` have been made so far."""
+    """A job's result on its way to its message; `attempts` have been made so far.
+
+    Every verb after the claim carries `fencing_token`.
+    """
 
     id: int
     job: Job
     attempts: int
+    fencing_token: int
 
 
 def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:

@@ -38,7 +38,7 @@ def backoff(attempts: int, jitter: float) -> float:
 
 
 class Outbox:
-    """Sends what the store has to deliver, several at once, one at a time for each job.
+    """Sends what the store has for `front` to deliver, several at once, one at a time for each job.
 
     `offers` decide which buttons a picture has.
     """
@@ -49,12 +49,14 @@ class Outbox:
         sender: Sender,
         turns: Turns,
         *,
+        front: str,
         clock: Callable[[], float],
         offers: Sequence[Offer] = (),
     ) -> None:
         self._store = store
         self._sender = sender
         self._turns = turns
+        self._front = front
         self._clock = clock
         self._offers = offers
         self._sending: dict[int, asyncio.Task[None]] = {}
@@ -84,11 +86,10 @@ class Outbox:
             await asyncio.wait(list(self._sending.values()), return_when=asyncio.FIRST_COMPLETED)
             return True
         try:
-            due = await self._store.undelivered(limit=AT_ONCE)
+            new = await self._store.claim_deliveries(self._front, limit=room, held=self._sending.keys())
         except StoreUnavailable as error:
             log.error("the outbox cannot be read: %s", error)
             return False
-        new = [delivery for delivery in due if delivery.id not in self._sending][:room]
         for delivery in new:
             task = asyncio.create_task(self._attempt(delivery), name=f"delivery {delivery.id}")
             self._sending[delivery.id] = task
@@ -113,7 +114,7 @@ class Outbox:
             sent = await self._send(delivery)
         except DeliveryRefused as error:
             log.warning("the result cannot be delivered: %s", error.outcome)
-            await self._store.mark_delivered(delivery.id, outcome=error.outcome, message_id=None)
+            await self._store.mark_delivered(delivery, outcome=error.outcome, message_id=None)
         except DeliveryDelayed as error:
             log.warning("the result is delivered later: %s", error)
             await self._postpone(delivery, error.seconds)
@@ -123,7 +124,7 @@ class Outbox:
             )
             await self._postpone(delivery)
         else:
-            await self._store.mark_delivered(delivery.id, outcome=sent.outcome, message_id=sent.message_id)
+            await self._store.mark_delivered(delivery, outcome=sent.outcome, message_id=sent.message_id)
 
     async def _send(self, delivery: Delivery) -> Sent:
         job = delivery.job
@@ -142,10 +143,10 @@ class Outbox:
     async def _postpone(self, delivery: Delivery, seconds: float = 0.0) -> None:
         if delivery.attempts >= MAX_ATTEMPTS:
             log.error("the delivery is given up after %d attempts", delivery.attempts)
-            await self._store.mark_delivered(delivery.id, outcome="gave_up", message_id=None)
+            await self._store.mark_delivered(delivery, outcome="gave_up", message_id=None)
             return
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
-        await self._store.retry_delivery(delivery.id, at=self._clock() + max(wait, seconds))
+        await self._store.retry_delivery(delivery, at=self._clock() + max(wait, seconds))
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:

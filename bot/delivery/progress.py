@@ -40,10 +40,13 @@ class _Shown:
 
 
 class Progress:
-    """Shows how far jobs are, in their own messages."""
+    """Shows how far the jobs of `front` are, in their own messages."""
 
-    def __init__(self, store: Store, sender: Sender, turns: Turns, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, store: Store, sender: Sender, turns: Turns, *, front: str, clock: Callable[[], float]
+    ) -> None:
         self._store = store
+        self._front = front
         self._sender = sender
         self._turns = turns
         self._clock = clock
@@ -73,7 +76,7 @@ class Progress:
 
     async def _tick(self) -> None:
         try:
-            jobs = await self._store.active_jobs(limit=FOLLOWED)
+            jobs = await self._followed()
         except StoreUnavailable as error:
             log.error("the progress of jobs cannot be read: %s", error)
             return
@@ -83,6 +86,13 @@ class Progress:
             task = asyncio.create_task(self._edit(job.id), name=f"progress {job.id}")
             self._editing.add(task)
             task.add_done_callback(self._editing.discard)
+
+    async def _followed(self) -> list[Job]:
+        """The jobs to show, those included whose front has gone and that nobody else has taken up."""
+        jobs = await self._store.active_jobs(front=self._front, limit=FOLLOWED)
+        left = [job.id for job in jobs if job.origin.front is None]
+        adopted = await self._store.adopt(self._front, left) if left else set()
+        return [job for job in jobs if job.origin.front == self._front or job.id in adopted]
 
     def _due(self, job: Job) -> bool:
         if job.id in self._unreachable or self._turns.of(job.id).locked() or not self._sender.can_edit(job):
@@ -112,8 +122,8 @@ class Progress:
 
     async def _edit_in_turn(self, job_id: str) -> None:
         job = await self._store.job(job_id)
-        if job.state.final:
-            return  # the outbox shows the end, and nothing may cover it
+        if job.state.final or job.origin.front != self._front:
+            return  # the outbox shows the end, and nothing may cover it; others edit what is theirs
         position = await self._store.position(job_id) if job.state is State.WAITING else None
         content = render(job, position, Texts.for_locale(job.origin.locale))
         shown = self._shown.setdefault(job_id, _Shown(content=None, at=0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 
@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.store.failures import TRANSLATED, unavailable
+from bot.store.listening import listen
 from bot.store.migrate import upgrade
 from bot.store.postgresql_server import create_postgresql_engine, postgresql_place
 from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
@@ -83,6 +84,15 @@ class Database:
         with self._awaited(), _translated(self._place):
             async with self._reader.begin() as connection:
                 yield connection
+
+    async def listen(self, hear: Callable[[str], None], connected: Callable[[], None]) -> None:
+        """Give `hear` what is published, for ever; `connected` is called whenever some may have been missed.
+
+        SQLite carries no news: there it waits in vain.
+        """
+        if self._engine.dialect.name != "postgresql":
+            await asyncio.Event().wait()
+        await listen(self._engine, self._place, hear, connected)
 
     @contextmanager
     def _awaited(self) -> Iterator[None]:

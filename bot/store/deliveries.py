@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,10 +21,42 @@ DELETED = "deleted"
 class DeliveryVerbs(Verbs):
     """What the outbox does with results."""
 
-    async def undelivered(self, *, limit: int) -> list[Delivery]:
-        """Results that are due now, those due longest first."""
+    async def claim_deliveries(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
+        """Results that are due now and this front's to bring, those due longest first.
+
+        Those are the results of its jobs, and of jobs without a front, which become its. The claim holds for
+        as long as the front lives: its `held` deliveries, by their ids, are left out, others are its again.
+        """
+        due = deliveries.c.outcome.is_(None) & (deliveries.c.next_try_at <= self._clock())
         statement = (
             sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts)
+            .join(jobs)
+            .where(due, deliveries.c.id.not_in(held), shown_by(front))
+            .order_by(deliveries.c.next_try_at, deliveries.c.id)
+            .limit(limit)
+            .with_for_update(skip_locked=True, of=[deliveries, jobs])
+        )
+        async with self._database.write() as connection:
+            rows = list(await connection.execute(statement))
+            if not rows:
+                return []
+            await _adopt(connection, front, [row.job_id for row in rows])
+            tokens = await _claim(connection, [row.id for row in rows])
+            found = await load_jobs(connection, [row.job_id for row in rows])
+        return [
+            Delivery(id=row.id, job=job, attempts=row.attempts, fencing_token=tokens[row.id])
+            for row, job in zip(rows, found, strict=True)
+        ]
+
+    async def adopt(self, front: str, job_ids: Sequence[str]) -> set[str]:
+        """Give those of these jobs that have no front to this one; returns the ids of those."""
+        async with self._database.write() as connection:
+            return await _adopt(connection, front, job_ids)
+
+    async def undelivered(self, *, limit: int) -> list[Delivery]:
+        """Results that are due now, those due longest first, whoever brings them."""
+        statement = (
+            sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts, deliveries.c.fencing_token)
             .where(deliveries.c.outcome.is_(None), deliveries.c.next_try_at <= self._clock())
             .order_by(deliveries.c.next_try_at, deliveries.c.id)
             .limit(limit)
@@ -33,25 +65,34 @@ class DeliveryVerbs(Verbs):
             rows = list(await connection.execute(statement))
             found = await load_jobs(connection, [row.job_id for row in rows])
         return [
-            Delivery(id=row.id, job=job, attempts=row.attempts) for row, job in zip(rows, found, strict=True)
+            Delivery(id=row.id, job=job, attempts=row.attempts, fencing_token=row.fencing_token)
+            for row, job in zip(rows, found, strict=True)
         ]
 
-    async def mark_delivered(self, delivery_id: int, *, outcome: str, message_id: int | None = None) -> None:
-        """Settle a delivery for good; the first outcome stays. `message_id` is where the result is now."""
+    async def mark_delivered(
+        self, delivery: Delivery, *, outcome: str, message_id: int | None = None
+    ) -> None:
+        """Settle a delivery for good; the first outcome stays. `message_id` is where the result is now.
+
+        Nothing changes once another front has claimed it.
+        """
         values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}
-        of_delivery = sa.select(deliveries.c.job_id).where(deliveries.c.id == delivery_id).scalar_subquery()
+        job_id = delivery.job.id
         async with self._database.write() as connection:
-            await lock_job(connection, of_delivery)
-            changed = await connection.execute(_open(delivery_id, **values))
+            await lock_job(connection, job_id)
+            changed = await connection.execute(_ended(delivery, **values))
             if changed.rowcount and message_id is not None:
                 await connection.execute(
-                    sa.update(jobs).where(jobs.c.id == of_delivery).values(message_id=message_id)
+                    sa.update(jobs).where(jobs.c.id == job_id).values(message_id=message_id)
                 )
 
-    async def retry_delivery(self, delivery_id: int, *, at: float) -> None:
-        """The attempt did not succeed: try again at `at` (seconds since the epoch)."""
+    async def retry_delivery(self, delivery: Delivery, *, at: float) -> None:
+        """The attempt did not succeed: try again at `at` (seconds since the epoch).
+
+        Nothing changes once another front has claimed it.
+        """
         async with self._database.write() as connection:
-            await connection.execute(_open(delivery_id, next_try_at=at))
+            await connection.execute(_ended(delivery, next_try_at=at))
 
     async def delete_result(self, job_id: str, *, user_id: int | None) -> list[str]:
         """Forget the pictures of a job, and cancel and never deliver what is not done.
@@ -61,9 +102,10 @@ class DeliveryVerbs(Verbs):
         UnknownJob, or NotYours.
         """
         now = self._clock()
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, news):
             await lock_owned_job(connection, job_id, user_id)
             await cancel_images(connection, job_id, now=now)
+            news.cancelled = True
             artifacts = await _forget_files(connection, job_id)
             await connection.execute(
                 sa.update(jobs)
@@ -105,9 +147,25 @@ async def _needed(connection: AsyncConnection, artifacts: Sequence[str]) -> set[
     return set(await connection.scalars(named))
 
 
-def _open(delivery_id: int, **values: Any) -> sa.Update:
-    return (
-        sa.update(deliveries)
-        .where(deliveries.c.id == delivery_id, deliveries.c.outcome.is_(None))
-        .values(attempts=deliveries.c.attempts + 1, **values)
-    )
+def shown_by(front: str) -> sa.ColumnElement[bool]:
+    """Whether a job's message is this front's to edit, now or as soon as it adopts it."""
+    return (jobs.c.front == front) | jobs.c.front.is_(None)
+
+
+async def _adopt(connection: AsyncConnection, front: str, job_ids: Sequence[str]) -> set[str]:
+    mine = sa.update(jobs).where(jobs.c.id.in_(job_ids), jobs.c.front.is_(None)).values(front=front)
+    return set(await connection.scalars(mine.returning(jobs.c.id)))
+
+
+async def _claim(connection: AsyncConnection, delivery_ids: Sequence[int]) -> dict[int, int]:
+    raised = {"fencing_token": deliveries.c.fencing_token + 1}
+    statement = sa.update(deliveries).where(deliveries.c.id.in_(delivery_ids)).values(raised)
+    rows = await connection.execute(statement.returning(deliveries.c.id, deliveries.c.fencing_token))
+    return {row.id: row.fencing_token for row in rows}
+
+
+def _ended(delivery: Delivery, **values: Any) -> sa.Update:
+    """The statement that ends an attempt, where its claim is still the last one."""
+    ours = (deliveries.c.id == delivery.id) & (deliveries.c.fencing_token == delivery.fencing_token)
+    ended = sa.update(deliveries).where(ours, deliveries.c.outcome.is_(None))
+    return ended.values(attempts=deliveries.c.attempts + 1, **values)

@@ -121,12 +121,12 @@ class FileVerbs(Verbs):
         state = FileState.KEPT if failure is None else FileState.GONE
         values = {"state": state, "changed_at": now, "leased_until": None, "failure": failure}
         showing = sa.select(images.c.job_id).where(images.c.artifact == name)
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, news):
             wanted = (files.c.name == name) & (files.c.state == FileState.WANTED)
             await connection.execute(sa.update(files).where(wanted).values(values))
             due = deliveries.c.job_id.in_(showing) & deliveries.c.outcome.is_(None)
             await connection.execute(sa.update(deliveries).where(due).values(next_try_at=now))
-        self._ring(result=True)
+            news.results = True
 
 
 def named() -> sa.ColumnElement[bool]:

@@ -116,19 +116,19 @@ class LeaseVerbs(Verbs):
             return found
 
     async def _end(self, claim: Claim, to: State, *, ran: float | None = None, **values: Any) -> Job:
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, news):
             await lock_job(connection, claim.job_id)
             await _end_lease(connection, claim, to, **values)
-            ended = await settle(connection, claim.job_id, now=self._clock())
+            news.results = await settle(connection, claim.job_id, now=self._clock())
+            news.work = to is State.WAITING
             job = await load_job(connection, claim.job_id)
             if ran is not None:
                 await _record_run(connection, claim, ran)
-        self._ring(work=to is State.WAITING, result=ended)
         return job
 
     async def _take_back(self, which: sa.ColumnElement[bool]) -> int:
         now = self._clock()
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, news):
             rows = await _lost_leases(connection, which)
             lost = images.c.id.in_([row.id for row in rows])
             deaths = images.c.worker_deaths + 1
@@ -144,7 +144,7 @@ class LeaseVerbs(Verbs):
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
-        self._ring(work=bool(rows), result=any(ended))
+            news.work, news.results = bool(rows), any(ended)
         return len(rows)
 
 

@@ -11,10 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import State
 from bot.store.database import insert
-from bot.store.tables import images, jobs, offered_lanes, workers
+from bot.store.rows import offer_from, offer_values
+from bot.store.tables import images, jobs, offered_lanes, published_offers, workers
 from bot.store.transitions import lock_jobs, move, refund, settle
 from bot.store.verbs import Verbs
-from sdjax_engine.request import Lane
+from sdjax_engine.request import Lane, Offer
 
 NOT_OFFERED = "not_offered"
 _UNOFFERED = (images.c.state == State.WAITING) & ~sa.exists().where(offered_lanes.c.lane == images.c.lane)
@@ -42,6 +43,23 @@ class OfferVerbs(Verbs):
             )
             await _offer(connection, worker, of_lane)
 
+    async def publish_offers(self, offers: Sequence[Offer]) -> None:
+        """Say what these models are offered with, for fronts that cannot read their checkpoints."""
+        async with self._database.write() as connection:
+            for offer in sorted(offers, key=lambda offer: offer.model):
+                values = {"offer": offer_values(offer)}
+                await connection.execute(
+                    insert(connection, published_offers)
+                    .values(model=offer.model, **values)
+                    .on_conflict_do_update(index_elements=[published_offers.c.model], set_=values)
+                )
+
+    async def published_offers(self, models: Sequence[str]) -> dict[str, Offer]:
+        """What was last published of these models, by their names; nothing of those that never were."""
+        statement = sa.select(published_offers).where(published_offers.c.model.in_(models))
+        async with self._database.read() as connection:
+            return {row.model: offer_from(row.offer) for row in await connection.execute(statement)}
+
     async def unoffered(self) -> list[str]:
         """The lanes, by name, that images wait for and no worker has announced."""
         statement = sa.select(images.c.lane).where(_UNOFFERED).distinct().order_by(images.c.lane)
@@ -55,7 +73,7 @@ class OfferVerbs(Verbs):
         seconds to announce themselves: after a stop of them all, the first to be back is not the last.
         """
         now = self._clock()
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, news):
             await connection.execute(sa.delete(workers).where(workers.c.expires_at <= now - grace))
             rows = await _abandoned(connection, before=now - grace)
             of_user: dict[int, list[float]] = defaultdict(list)
@@ -69,7 +87,7 @@ class OfferVerbs(Verbs):
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
-        self._ring(result=any(ended))
+            news.results = any(ended)
         return len(rows)
 
 

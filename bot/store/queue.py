@@ -15,6 +15,7 @@ from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
 from bot.store.database import insert
+from bot.store.deliveries import shown_by
 from bot.store.families import Wanted, Wish, next_of_family
 from bot.store.files import use_files
 from bot.store.rows import load_job, load_jobs, recipe_values
@@ -59,7 +60,7 @@ class QueueVerbs(Verbs):
         return await self._accept(wanted, origin, weight, caps)
 
     async def _accept(self, wanted: Wish, origin: Origin, weight: float, caps: Caps) -> Job:
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, news):
             await wait_for_turn(connection, origin.user_id)
             known = await _job_of(connection, origin.interaction_id)
             if known is None:
@@ -68,21 +69,20 @@ class QueueVerbs(Verbs):
                 adding = _Adding(wish=wanted, origin=origin, weight=weight, room=room, now=self._clock())
                 known = await adding.add(connection)
             job = await load_job(connection, known)
-        self._ring(work=True)
+            news.work = True
         return job
 
     async def cancel(self, job_id: str, *, user_id: int | None) -> Job:
         """Cancel what is not final of a job; of one that has ended nothing changes.
 
-        `user_id` is who asks, None a moderator. Workers learn it by their next heartbeat. Pictures that
-        are done are delivered. Raises UnknownJob, or NotYours.
+        `user_id` is who asks, None a moderator. Workers learn it by their next heartbeat at the latest.
+        Pictures that are done are delivered. Raises UnknownJob, or NotYours.
         """
-        async with self._database.write() as connection:
+        async with self._changing() as (connection, news):
             await lock_owned_job(connection, job_id, user_id)
-            ended = await cancel_images(connection, job_id, now=self._clock())
-            job = await load_job(connection, job_id)
-        self._ring(result=ended)
-        return job
+            news.results = await cancel_images(connection, job_id, now=self._clock())
+            news.cancelled = True
+            return await load_job(connection, job_id)
 
     async def job(self, job_id: str) -> Job:
         """The job of this id, or UnknownJob."""
@@ -98,13 +98,18 @@ class QueueVerbs(Verbs):
             return await load_job(connection, job_id)
 
     async def active_jobs(
-        self, *, user_id: int | None = None, guild_id: int | None = None, limit: int = 100
+        self,
+        *,
+        user_id: int | None = None,
+        guild_id: int | None = None,
+        front: str | None = None,
+        limit: int = 100,
     ) -> list[Job]:
         """Jobs that have not ended, of one person, of one server, or of all: what is painted comes first.
 
-        Each kind comes in fair order, which an index has: what lies behind `limit` is not looked at.
+        With a `front`, only those that are its to show and those without any. Each kind comes in fair order, which an index has: what lies behind `limit` is not looked at.
         """
-        which = _active_of(user_id=user_id, guild_id=guild_id)
+        which = _active_of(user_id=user_id, guild_id=guild_id, front=front)
         job_ids: list[str] = []
         async with self._database.read() as connection:
             for state in (State.RUNNING, State.WAITING):
@@ -174,9 +179,12 @@ async def _job_of(connection: AsyncConnection, interaction_id: int) -> str | Non
     return found
 
 
-def _active_of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
+def _active_of(
+    *, user_id: int | None, guild_id: int | None, front: str | None = None
+) -> sa.ColumnElement[bool]:
     wanted = {jobs.c.user_id: user_id, jobs.c.guild_id: guild_id}
-    return sa.and_(sa.true(), *(column == value for column, value in wanted.items() if value is not None))
+    shown = sa.true() if front is None else shown_by(front)
+    return sa.and_(shown, *(column == value for column, value in wanted.items() if value is not None))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import ImageRecord, Job, Notes, Origin, Recipe
 from bot.store.tables import images, jobs
-from sdjax_engine.request import Lora, PromptFacts, Sampler
+from sdjax_engine.request import Lora, Offer, PromptFacts, Sampler
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -24,6 +24,20 @@ def recipe_from(values: dict[str, Any]) -> Recipe:
     """The recipe that `recipe_values` wrote, today or in a version that knew fewer values."""
     loras = tuple(Lora(**lora) for lora in values.get("loras", ()))
     return Recipe(**{**values, "sampler": Sampler(values["sampler"]), "loras": loras})
+
+
+def offer_values(offer: Offer) -> dict[str, Any]:
+    """The offer as JSON takes it."""
+    return {**asdict(offer), "sampler": offer.sampler.value}
+
+
+def offer_from(values: dict[str, Any]) -> Offer:
+    """The offer that `offer_values` wrote, perhaps in a version that knew more values."""
+    known = {field.name: values[field.name] for field in fields(Offer) if field.name in values}
+    sizes = tuple((width, height) for width, height in known["sizes"])
+    return Offer(
+        **{**known, "sizes": sizes, "sampler": Sampler(known["sampler"]), "loras": tuple(known["loras"])}
+    )
 
 
 def notes_values(notes: Notes) -> dict[str, Any]:
@@ -86,6 +100,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             channel_id=row.channel_id,
             locale=row.locale,
             private=row.private,
+            front=row.front,
         ),
         state=row.state,
         created_at=row.created_at,

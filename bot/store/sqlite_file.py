@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from bot.errors import StoreUnavailable
+from bot.errors import ConfigurationError, StoreUnavailable
+from bot.store.mounts import network_file_system
 
 _BUSY_SECONDS = 10.0
 _PRAGMAS = (
@@ -38,15 +39,20 @@ def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
 def check_file(url: sa.URL) -> None:
     """Make the database's own folder and look whether the file can be used; blocks.
 
-    Raises StoreUnavailable or sqlite3.Error. A parent folder is not made: that it is missing means a wrong
-    path or a missing disk, not an empty queue. To fail here also spares the asynchronous driver a failed
-    start, after which its thread would talk to a closed event loop.
+    Raises ConfigurationError, StoreUnavailable or sqlite3.Error. A parent folder is not made: that it is
+    missing means a wrong path or a missing disk, not an empty queue. To fail here also spares the
+    asynchronous driver a failed start, after which its thread would talk to a closed event loop.
     """
     path = Path(sqlite_path(url))
     try:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise StoreUnavailable(f"The folder of {path} cannot be made: {error.strerror}.") from error
+    if kind := network_file_system(path):
+        raise ConfigurationError(
+            f"{path} lies on a network file system ({kind}), where SQLite's queue is not safe: let "
+            "queue.database name a file on a disk of this machine, or a PostgreSQL database."
+        )
     with closing(sqlite3.connect(path, timeout=_busy_seconds(url))) as connection:
         connection.execute("PRAGMA schema_version")
 

@@ -11,12 +11,22 @@ from bot.store.files import FileVerbs
 from bot.store.leases import LeaseVerbs
 from bot.store.offers import OfferVerbs
 from bot.store.positions import PositionVerbs
+from bot.store.processes import ProcessVerbs
 from bot.store.queue import QueueVerbs
 from bot.store.retention import RetentionVerbs
 
 
-class Store(QueueVerbs, PositionVerbs, OfferVerbs, LeaseVerbs, DeliveryVerbs, FileVerbs, RetentionVerbs):
-    """Jobs, images, leases, deliveries and what is known of files, in one database.
+class Store(
+    QueueVerbs,
+    PositionVerbs,
+    OfferVerbs,
+    LeaseVerbs,
+    DeliveryVerbs,
+    ProcessVerbs,
+    FileVerbs,
+    RetentionVerbs,
+):
+    """Jobs, images, leases, deliveries, processes and what is known of files, in one database.
 
     It survives a kill at any moment.
 

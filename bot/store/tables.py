@@ -48,12 +48,14 @@ jobs = sa.Table(
     sa.Column("repeat", sa.Integer),  # 1 for the first that repeats it
     sa.Column("tag", sa.Double, nullable=False, server_default="0"),  # its first image's: the fair order
     sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
+    sa.Column("front", sa.String(255)),  # the process that edits its message; null for whoever is first
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
     sa.Index(None, "state", "tag", "interaction_id"),  # the fair order of all jobs
     sa.Index(None, "state", "guild_id", "tag", "interaction_id"),  # and of one server's
     sa.Index(None, "user_id", "interaction_id"),  # one person's history
     sa.Index(None, "family", "repeat", unique=True),
+    sa.Index(None, "front", "state"),
 )
 
 images = sa.Table(
@@ -120,6 +122,7 @@ deliveries = sa.Table(
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("fencing_token", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("next_try_at", sa.Double, nullable=False),
     sa.Column("outcome", sa.Text),  # null until it is settled
     sa.Column("message_id", sa.BigInteger),
@@ -171,4 +174,23 @@ turns = sa.Table(
     "turns",
     metadata,
     sa.Column("scope", sa.String(32), primary_key=True),  # what nearly is full: a server's id, or everything
+)
+
+processes = sa.Table(
+    "processes",
+    metadata,
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("secret", sa.String(64), nullable=False),  # tells lives of this name from a stranger's
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("machine", sa.String(255), nullable=False),
+    sa.Column("place", sa.Text, nullable=False),  # of results: equal where the same files are seen
+    sa.Column("started_at", sa.Double, nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+)
+
+published_offers = sa.Table(
+    "published_offers",
+    metadata,
+    sa.Column("model", sa.String(255), primary_key=True),
+    sa.Column("offer", sa.JSON, nullable=False),
 )

@@ -25,7 +25,7 @@ def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Upda
     return sa.update(images).where(condition, images.c.state.not_in(never)).values(state=to, **values)
 
 
-async def lock_job(connection: AsyncConnection, job_id: str | sa.ScalarSelect[str]) -> None:
+async def lock_job(connection: AsyncConnection, job_id: str) -> None:
     """Make other transactions on this job wait, so that of its last images exactly one ends the job.
 
     Comes before all that is changed of a job, its images and its delivery: with one order for everybody

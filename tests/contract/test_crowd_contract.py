@@ -56,7 +56,7 @@ async def test_results_may_be_delivered_and_deleted_at_once(store: Store, open_s
         await store.cancel(job.id, user_id=None)
     calls: list[Awaitable[object]] = []
     for delivery in await store.undelivered(limit=12):
-        calls.append(store.mark_delivered(delivery.id, outcome="delivered", message_id=5))
+        calls.append(store.mark_delivered(delivery, outcome="delivered", message_id=5))
         calls.append(other.delete_result(delivery.job.id, user_id=None))
     await all_at_once(*calls)
     assert await store.undelivered(limit=12) == []
@@ -114,7 +114,7 @@ async def outbox(store: Store) -> None:
     """Delivers what is due, as long as there are people."""
     for _ in range(2 * ROUNDS):
         for delivery in await store.undelivered(limit=3):
-            await store.mark_delivered(delivery.id, outcome="delivered", message_id=5)
+            await store.mark_delivered(delivery, outcome="delivered", message_id=5)
 
 
 async def finish(store: Store) -> None:

@@ -34,9 +34,9 @@ async def test_results_come_in_the_order_they_became_due(store: Store, clock: Cl
 async def test_a_delivered_result_is_delivered_for_good(store: Store) -> None:
     job = await finished(store, 1)
     delivery = await due(store)
-    await store.mark_delivered(delivery.id, outcome="delivered", message_id=99)
-    await store.mark_delivered(delivery.id, outcome="channel_gone", message_id=None)
-    await store.retry_delivery(delivery.id, at=0.0)
+    await store.mark_delivered(delivery, outcome="delivered", message_id=99)
+    await store.mark_delivered(delivery, outcome="channel_gone", message_id=None)
+    await store.retry_delivery(delivery, at=0.0)
     assert await store.undelivered(limit=10) == []
     assert (await store.job(job.id)).message_id == 99
 
@@ -44,7 +44,7 @@ async def test_a_delivered_result_is_delivered_for_good(store: Store) -> None:
 async def test_an_outcome_without_a_message_leaves_the_known_one(store: Store) -> None:
     job = await finished(store, 1)
     await store.set_message(job.id, 55)
-    await store.mark_delivered((await due(store)).id, outcome="channel_gone", message_id=None)
+    await store.mark_delivered(await due(store), outcome="channel_gone", message_id=None)
     assert (await store.job(job.id)).message_id == 55
 
 
@@ -52,7 +52,7 @@ async def test_a_retry_is_due_at_its_time_and_counted(store: Store, clock: Clock
     await finished(store, 1)
     delivery = await due(store)
     assert delivery.attempts == 0
-    await store.retry_delivery(delivery.id, at=clock.now + 10)
+    await store.retry_delivery(delivery, at=clock.now + 10)
     assert await store.undelivered(limit=10) == []
     clock.now += 10
     again = await due(store)

@@ -1,12 +1,14 @@
 """What becomes of images whose model or size nobody paints any more, on every database."""
 
 import asyncio
+from dataclasses import replace
 
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.jobs import Job, State
 from bot.store import Store
+from sdjax_engine.request import Offer, Sampler
 
 GRACE = 600.0
 WIDE = recipe(width=256)
@@ -87,3 +89,20 @@ async def test_two_who_look_at_once_fail_each_image_once(
     failed = await asyncio.gather(*(one.fail_unoffered(grace=GRACE) for one in (store, other)))
     assert sum(failed) == 18
     assert (await store.counts())[State.FAILED] == 6
+
+
+async def test_what_models_are_offered_with_is_read_as_it_was_last_published(
+    store: Store, open_store: OpenStore
+) -> None:
+    offer = Offer(
+        model="tiny",
+        sizes=((64, 64), (128, 64)),
+        num_inference_steps=4,
+        guidance_scale=5.0,
+        sampler=Sampler.EULER,
+        loras=("ink",),
+    )
+    await store.publish_offers([offer, replace(offer, model="other")])
+    await store.publish_offers([replace(offer, sizes=((64, 64),))])
+    front = await open_store()
+    assert await front.published_offers(["tiny", "unknown"]) == {"tiny": replace(offer, sizes=((64, 64),))}

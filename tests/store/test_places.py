@@ -1,0 +1,60 @@
+"""Where the queue and the results lie: what is one place, and which disks are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.errors import StoreUnavailable
+from bot.places import place_of
+from bot.store.mounts import network_file_system
+
+MOUNTS = r"""
+22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+23 22 0:21 / /proc rw - proc proc rw
+40 22 0:44 / /srv rw shared:1 master:2 - nfs4 files:/srv rw
+41 40 8:2 / /srv/local rw - xfs /dev/sdb1 rw
+42 22 0:45 / /mnt/with\040space rw - fuse.sshfs me@files: rw
+43 22 0:46 / /home rw - cifs //files/home rw
+44 22 0:47 / /data rw - fuse.mergerfs pool rw
+45 22 0:48 / /cover rw - ext4 /dev/sdc1 rw
+46 22 0:49 / /cover rw - 9p host rw
+""".strip()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/var/queue.sqlite3", None),
+        ("/srv/queue.sqlite3", "nfs4"),
+        ("/srv/local/queue.sqlite3", None),
+        ("/mnt/with space/queue.sqlite3", "fuse.sshfs"),
+        ("/homes/queue.sqlite3", None),
+        ("/home/queue.sqlite3", "cifs"),
+        ("/data/queue.sqlite3", None),
+        ("/cover/queue.sqlite3", "9p"),
+    ],
+)
+def test_a_network_s_file_system_is_known_by_its_mount(path: str, kind: str | None) -> None:
+    assert network_file_system(Path(path), MOUNTS) == kind
+
+
+def test_one_folder_is_one_place_by_whatever_name(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "pictures")
+    first = place_of(str(tmp_path / "pictures"))
+    assert place_of(f"file://{tmp_path}/pictures") == place_of(str(tmp_path / "link")) == first
+    assert place_of(str(tmp_path / "others")) != first
+
+
+def test_a_place_elsewhere_is_its_address_and_memory_is_nobody_else_s() -> None:
+    assert place_of("https://files.example/pictures") == "https://files.example/pictures"
+    assert place_of("memory://pictures") != place_of("memory://pictures")
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(
+        StoreUnavailable, match=r"Results in .*file/pictures cannot be written: Not a directory"
+    ):
+        place_of(str(tmp_path / "file" / "pictures"))

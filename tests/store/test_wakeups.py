@@ -1,0 +1,99 @@
+"""On PostgreSQL, processes hear of each other's work at once, and again after a connection was cut."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+import sqlalchemy as sa
+from postgres_server import PostgresServer
+from recipes import RECIPE, origin
+from stores import TTL
+
+from bot.errors import StaleLease
+from bot.store import Store
+
+pytestmark = pytest.mark.postgres
+
+NEVER = 60.0  # what polling would take
+SOON = 5.0  # a busy machine's patience
+
+
+@asynccontextmanager
+async def listening(url: str) -> AsyncIterator[Store]:
+    """A store that hears of others, as a process has it."""
+    store = await Store.open(url)
+    task = asyncio.create_task(store.listen())
+    try:
+        await until_listening(store)
+        yield store
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await store.close()
+
+
+async def until_listening(store: Store) -> None:
+    """Return once a connection listens; what that rings by itself is heard here."""
+    async with asyncio.timeout(SOON):
+        for wait in (store.wait_for_work, store.wait_for_deliveries, store.wait_for_cancellations):
+            await wait(NEVER)
+
+
+@pytest.fixture
+async def stores(postgres_url: str) -> AsyncIterator[tuple[Store, Store]]:
+    """Two processes' stores: one that does things, and one that hears of them."""
+    async with AsyncExitStack() as stack:
+        acting = await Store.open(postgres_url)
+        stack.push_async_callback(acting.close)
+        yield acting, await stack.enter_async_context(listening(postgres_url))
+
+
+async def heard(wait: Callable[[float], Awaitable[None]], act: Awaitable[object]) -> float:
+    """Seconds from the end of `act` until `wait` returns."""
+    waiting = asyncio.ensure_future(wait(NEVER))
+    await act
+    done_at = time.perf_counter()
+    async with asyncio.timeout(SOON):
+        await waiting
+    return time.perf_counter() - done_at
+
+
+async def test_another_process_hears_of_work_results_and_cancellations_long_before_it_would_look(
+    stores: tuple[Store, Store],
+) -> None:
+    acting, hearing = stores
+    took = [await heard(hearing.wait_for_work, acting.enqueue(RECIPE, origin(1)))]
+    (claim,) = await acting.claim("worker", limit=1, ttl=TTL)
+    done = acting.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    took.append(await heard(hearing.wait_for_deliveries, done))
+    other = await acting.enqueue(RECIPE, origin(2))
+    took.append(await heard(hearing.wait_for_cancellations, acting.cancel(other.id, user_id=None)))
+    assert min(took) < 0.25, took
+
+
+async def test_what_is_undone_is_told_to_nobody(stores: tuple[Store, Store]) -> None:
+    acting, hearing = stores
+    job = await acting.enqueue(RECIPE, origin(1))
+    (claim,) = await acting.claim("worker", limit=1, ttl=TTL)
+    await heard(hearing.wait_for_deliveries, acting.cancel(job.id, user_id=None))
+    with pytest.raises(StaleLease):
+        await acting.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    waiting = asyncio.ensure_future(hearing.wait_for_deliveries(NEVER))
+    assert (await asyncio.wait({waiting}, timeout=0.2))[1] == {waiting}
+    waiting.cancel()
+
+
+async def test_a_cut_connection_is_made_anew_and_what_was_missed_is_looked_for(
+    stores: tuple[Store, Store], postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    acting, hearing = stores
+    cut = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = '{}'"
+    )
+    postgres_server.execute(cut.format(sa.make_url(postgres_url).database))
+    await until_listening(hearing)
+    await heard(hearing.wait_for_work, acting.enqueue(RECIPE, origin(1)))
