@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -29,6 +29,9 @@ from sdjax_engine.request import (
     InvalidRequest,
     Sampler,
 )
+
+if TYPE_CHECKING:
+    from bot.config import Config
 
 log = logging.getLogger(__name__)
 
@@ -117,24 +120,64 @@ def demo(port: int | None, once: bool) -> None:
     run_demo(port=port, once=once, report=click.echo)
 
 
+CONFIG = click.option(
+    "--config", "path", required=True, type=click.Path(path_type=Path), help="The TOML file."
+)
+
+
 @commands.command()
-@click.option("--config", "path", required=True, type=click.Path(path_type=Path), help="The TOML file.")
+@CONFIG
 def run(path: Path) -> None:
-    """Run the bot on Discord.
+    """Run the whole bot: a front and a worker in one process.
 
     The token is read from DISCORD_TOKEN, or from the file that the configuration names.
     """
-    from bot.config import Config
+    config = _configured(path)
+    from bot.app.both import run_both
 
-    config = Config.load(path)
-    from bot.app import run_bot
-    from bot.log import set_up
-
-    set_up(config.log.level, config.log.format)
     try:
-        run_bot(config)
+        run_both(config)
     except EngineClosed as error:
         _begin_anew(error)
+
+
+@commands.command()
+@CONFIG
+def front(path: Path) -> None:
+    """Run a front: answer people on Discord and deliver what workers paint.
+
+    The token is read as `run` does. Any number of fronts and workers share one queue.
+    """
+    config = _configured(path)
+    from bot.app.front import run_front
+
+    run_front(config)
+
+
+@commands.command()
+@CONFIG
+def worker(path: Path) -> None:
+    """Run a worker: paint what waits in the queue.
+
+    It needs no token and no way to Discord. Any number of fronts and workers share one queue.
+    """
+    config = _configured(path)
+    from bot.app.worker import run_worker
+
+    try:
+        run_worker(config)
+    except EngineClosed as error:
+        _begin_anew(error)
+
+
+def _configured(path: Path) -> Config:
+    """The configuration in `path`, and from now on a log as it wants it."""
+    from bot.config import Config
+    from bot.log import set_up
+
+    config = Config.load(path)
+    set_up(config.log.level, config.log.format)
+    return config
 
 
 def _begin_anew(error: EngineClosed) -> NoReturn:
@@ -152,7 +195,7 @@ def _begin_anew(error: EngineClosed) -> NoReturn:
 
 
 @commands.command("check-config")
-@click.option("--config", "path", required=True, type=click.Path(path_type=Path), help="The TOML file.")
+@CONFIG
 def check_config(path: Path) -> None:
     """Name what is wrong in a configuration."""
     from bot.config import Config

@@ -37,6 +37,7 @@ CHECKPOINTS_OWN = frozenset({"sizes", "num_inference_steps", "guidance_scale", "
 LORA_NAME = r"[\w.+-]{1,60}"
 MAX_LORA_RANK = 4096
 BATCH_WAIT_SECONDS = 8.0
+MAX_SHARDS = 100_000
 MAX_MODELS = 25  # as many as Discord shows in one list of choices
 
 
@@ -124,8 +125,26 @@ class DiscordConfig(_Section):
     token_file: str = ""
     api_url: Annotated[str, AfterValidator(_check_api_url)] = "https://discord.com/api/v10"
     gateway_url: Annotated[str, AfterValidator(_check_gateway_url)] = "wss://gateway.discord.gg/"
+    shard_count: Annotated[int, Field(ge=0, le=MAX_SHARDS)] = 0
+    shard_ids: tuple[int, ...] = ()
     guild_ids: Annotated[tuple[int, ...], AfterValidator(_check_guild_ids)] = ()
     language: Literal["", "en", "ko", "zh", "ar"] = ""
+
+    @field_validator("shard_ids")
+    @classmethod
+    def _within_the_count(cls, values: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        count = info.data.get("shard_count", 0)
+        if values and not count:
+            raise Impossible("which of how many? Say shard_count as well")
+        wrong = [
+            f"{value} is none of the {count} shards, whose numbers begin at 0"
+            for value in values
+            if not 0 <= value < count
+        ]
+        repeated = [f"{value} is named twice" for value in sorted({v for v in values if values.count(v) > 1})]
+        if wrong or repeated:
+            raise Impossible(*wrong, *repeated)
+        return values
 
     def read_token(self, environ: Mapping[str, str] | None = None) -> str:
         """The bot's token from `token_file`, else from `DISCORD_TOKEN`; `ConfigurationError` without one."""
@@ -193,6 +212,16 @@ class ModelConfig(_Section):
         if self.checkpoint == "demo":
             return frozenset()
         return CHECKPOINTS_OWN - self.model_fields_set
+
+    def settled(self, own: Offer) -> ModelConfig:
+        """This model with its checkpoint's `own` offer where nobody has chosen."""
+        values = {
+            "sizes": tuple(f"{width}x{height}" for width, height in own.sizes),
+            "num_inference_steps": min(own.num_inference_steps, self.max_steps),
+            "guidance_scale": own.guidance_scale,
+            "sampler": own.sampler,
+        }
+        return self.model_copy(update={name: values[name] for name in self.unsaid})
 
     @property
     def offer(self) -> Offer:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bot.app import serve
+from bot.app.both import serve
 from bot.config import Config
 from bot.errors import BotError
 from bot.lifetime import Running, Stop, Stopped, run_to_the_end

@@ -31,6 +31,16 @@ class Stop:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self.ask)
 
+    async def let_finish(self, work: Awaitable[object]) -> None:
+        """Wait until `work` has ended, however it did; cancel it once asked to stop now."""
+        working, now = asyncio.ensure_future(work), asyncio.create_task(self.now.wait())
+        try:
+            await asyncio.wait({working, now}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            working.cancel()
+            now.cancel()
+            await asyncio.gather(working, now, return_exceptions=True)
+
 
 class Stopped(Exception):
     """What was waited for did not come, because it was asked to stop."""
@@ -63,6 +73,11 @@ class Running:
         finally:
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
+
+    async def for_ever(self) -> NoReturn:
+        """Go on until a task fails, which is raised, or it is asked to stop: raises Stopped."""
+        await self.wait_for(asyncio.Event().wait())
+        raise Stopped
 
     async def close(self) -> None:
         """Cancel every task and wait for its end."""

@@ -42,12 +42,17 @@ def write_config(
     checkpoint: Path,
     cache: Path,
     token: str = "a-token",
+    discord: str = "",
     engine: str = "",
+    database: str | None = None,
+    artifacts: Path | None = None,
 ) -> Path:
-    """A configuration file in `folder`, as an operator would write it; the queue is kept there too.
+    """A configuration file in `folder`, as an operator would write it.
 
-    It is all that the process is told of the sandbox. `engine` is what else it says of the engine.
+    It is all that the process is told of the sandbox. `discord` and `engine` are what else it says of these.
+    The queue and the pictures are kept in the folder too, where nothing else is said.
     """
+    database = database or f"sqlite+aiosqlite:///{folder}/queue.sqlite3"
     (folder / "token").write_text(token)
     file = folder / "config.toml"
     file.write_text(
@@ -56,6 +61,7 @@ def write_config(
         api_url = {json.dumps(api_url)}
         gateway_url = {json.dumps(gateway_url)}
         token_file = {json.dumps(str(folder / "token"))}
+        {discord}
         [[models]]
         name = "tiny"
         checkpoint = {json.dumps(str(checkpoint))}
@@ -67,8 +73,8 @@ def write_config(
         cache_dir = {json.dumps(str(cache))}
         {engine}
         [queue]
-        database = {json.dumps(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")}
-        artifacts = {json.dumps(str(folder / "artifacts"))}
+        database = {json.dumps(database)}
+        artifacts = {json.dumps(str(artifacts or folder / "artifacts"))}
         """
     )
     return file
@@ -112,9 +118,15 @@ async def finished(config: Path, *, program: Sequence[str] = BOT) -> Ended:
 
 
 @asynccontextmanager
-async def running(config: Path, *, program: Sequence[str] = BOT) -> AsyncIterator[Bot]:
-    """The bot as a process, killed at the end if it still runs."""
-    bot = await start("run", "--config", str(config), err=config.with_suffix(".err"), program=program)
+async def running(
+    config: Path, *, role: str = "run", name: str = "", program: Sequence[str] = BOT
+) -> AsyncIterator[Bot]:
+    """The bot as a process of this role, killed at the end if it still runs.
+
+    `name` tells its file of errors from those of others with the same configuration.
+    """
+    err = config.with_suffix(f".{name}.err" if name else ".err")
+    bot = await start(role, "--config", str(config), err=err, program=program)
     try:
         yield bot
     finally:

@@ -31,11 +31,11 @@ LONGEST_WAIT = (
 )
 
 
-class Bot(discord.Client):
-    """Serves the commands and the buttons under pictures.
+class Bot(discord.AutoShardedClient):
+    """Serves the commands and the buttons under pictures, as the process called `name`.
 
     It asks for the guilds intent alone: names of servers and their upload limits. Message contents,
-    members and presences are none of its business.
+    members and presences are none of its business. Of several fronts, each hears of its own shards only.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Bot(discord.Client):
         store: Store,
         artifacts: Artifacts,
         *,
+        name: str,
         announce: Callable[[Job], Awaitable[None]],
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -54,8 +55,12 @@ class Bot(discord.Client):
             chunk_guilds_at_startup=False,
             max_messages=None,
             max_ratelimit_timeout=LONGEST_WAIT,
+            shard_count=config.discord.shard_count or None,
         )
+        self.shard_ids = list(config.discord.shard_ids) or None
+        self._counts_shards = not config.discord.shard_count
         self.parts = Parts(
+            front=name,
             store=store,
             artifacts=artifacts,
             attachments=Attachments(
@@ -88,7 +93,16 @@ class Bot(discord.Client):
         self.add_dynamic_items(*BUTTONS)
 
     async def setup_hook(self) -> None:
-        """After the login, before the gateway: make sure that Discord has the commands."""
+        """After the login, before the gateway: settle the shards, make sure that Discord has the commands.
+
+        Commands are the same for all shards: the front that has the first one sees to them.
+        """
+        if self._counts_shards:
+            self.shard_count, _, _ = await self.http.get_bot_gateway()
+        if 0 in (self.shard_ids or [0]):
+            await self._register()
+
+    async def _register(self) -> None:
         await self.tree.set_translator(CatalogueTranslator())
         for guild in self.guilds_served:
             try:
@@ -102,7 +116,20 @@ class Bot(discord.Client):
 
     async def on_ready(self) -> None:
         """Say who we are and where."""
-        log.info("connected to Discord as %s, in %d servers", self.user, len(self.guilds))
+        shards = ", ".join(str(number) for number in sorted(self.shards))
+        log.info(
+            "connected to Discord as %s, in %d servers, with shard %s of %s",
+            self.user,
+            len(self.guilds),
+            shards,
+            self.shard_count,
+        )
+
+    async def hear_no_more(self) -> None:
+        """Leave the gateway, and finish what was asked until now: at once when nothing is under way."""
+        for shard in self.shards.values():
+            await shard.disconnect()
+        await self.parts.underway.finished()
 
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log what no command and no button caught; one event never stops the others."""

@@ -10,6 +10,7 @@ import discord
 
 from bot.artifacts import Artifacts
 from bot.front.attachments import Attachments
+from bot.front.underway import Underway
 from bot.jobs import Caps, Job
 from bot.store import Store
 from bot.texts import Texts
@@ -23,11 +24,12 @@ Interaction = discord.Interaction[Any]
 class Parts:
     """The parts of the bot that the front calls.
 
-    `announce` shows a new job in the answer to its interaction. `weights` are those of roles, by their ids:
-    who has several has the largest, who has none 1. `language` is the language of every
-    answer; empty for each person's own.
+    `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights` are
+    those of roles, by their ids: who has several has the largest, who has none 1. `language` is the language
+    of every answer; empty for each person's own.
     """
 
+    front: str
     store: Store
     artifacts: Artifacts
     attachments: Attachments
@@ -37,6 +39,7 @@ class Parts:
     clock: Callable[[], float]
     language: str = ""
     weights: Mapping[int, float] = field(default_factory=dict)
+    underway: Underway = field(default_factory=Underway)
 
     def weight(self, interaction: Interaction) -> float:
         """How much this person is painted for while others wait, beside 1 for everybody."""

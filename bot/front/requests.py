@@ -70,4 +70,5 @@ def origin_of(interaction: Interaction, *, private: bool) -> Origin:
         channel_id=interaction.channel_id,
         locale=parts.locale(interaction),
         private=private,
+        front=parts.front,
     )

@@ -10,7 +10,7 @@ from discord import app_commands
 from discord.http import Route
 
 from bot.front.answers import report
-from bot.front.parts import Interaction
+from bot.front.parts import Interaction, parts_of
 from bot.front.registration import unchanged
 
 log = logging.getLogger(__name__)
@@ -18,6 +18,11 @@ log = logging.getLogger(__name__)
 
 class Tree(app_commands.CommandTree[Any]):
     """All commands of the bot."""
+
+    async def _call(self, interaction: Interaction) -> None:
+        # Around the command and its on_error: a stop waits for both, and discord.py keeps no list of them.
+        with parts_of(interaction).underway.one():
+            await super()._call(interaction)
 
     async def on_error(self, interaction: Interaction, error: app_commands.AppCommandError, /) -> None:
         """Answer whatever a command raised."""

@@ -107,7 +107,8 @@ class QueueVerbs(Verbs):
     ) -> list[Job]:
         """Jobs that have not ended, of one person, of one server, or of all: what is painted comes first.
 
-        With a `front`, only those that are its to show and those without any. Each kind comes in fair order, which an index has: what lies behind `limit` is not looked at.
+        With a `front`, only those that are its to show and those without any. Each kind comes in fair order,
+        which an index has: what lies behind `limit` is not looked at.
         """
         which = _active_of(user_id=user_id, guild_id=guild_id, front=front)
         job_ids: list[str] = []

@@ -33,13 +33,7 @@ def _settle(model: ModelConfig, report: Report) -> ModelConfig:
         sampler=None if "sampler" in unsaid else model.sampler,
         report=report,
     )
-    own = {
-        "sizes": tuple(f"{width}x{height}" for width, height in offer.sizes),
-        "num_inference_steps": min(offer.num_inference_steps, model.max_steps),
-        "guidance_scale": offer.guidance_scale,
-        "sampler": offer.sampler,
-    }
-    return model.model_copy(update={name: own[name] for name in unsaid})
+    return model.settled(offer)
 
 
 def open_engine(config: Config, report: Report) -> Engine:

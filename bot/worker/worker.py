@@ -255,10 +255,12 @@ class Worker:
 
     async def _beat(self) -> None:
         """Keep the leases, tell the steps, stop what is no longer ours, and free what others lost."""
-        beats = 0
+        passing = asyncio.get_running_loop().time
+        announce_at = passing()
         while True:
             try:
-                if beats % round(EXPIRY_SECONDS / HEARTBEAT_SECONDS) == 0:
+                if passing() >= announce_at:
+                    announce_at = passing() + EXPIRY_SECONDS
                     await self._announce()
                     await self._store.expire()
                 await self._heartbeat()
@@ -266,8 +268,7 @@ class Worker:
                 log.error("no heartbeat: %s", error)
             except Exception:
                 log.exception("no heartbeat, for a reason nobody foresaw")
-            beats += 1
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self._store.wait_for_cancellations(HEARTBEAT_SECONDS)
 
     async def _announce(self) -> None:
         lanes = self._engine.lanes

@@ -70,6 +70,8 @@ def test_the_installed_package_carries_every_file_of_its_source() -> None:
     ("module", "must_not_load"),
     [
         ("bot.front.client", ("jax", "flax")),
+        ("bot.app.front", ("jax", "flax")),
+        ("bot.app.worker", ("discord",)),
         ("bot.cli", ("jax", "discord", "sqlalchemy")),
         ("sdjax_engine.request", ("jax", "flax")),
         ("sdjax_engine.images", ("jax", "flax")),

@@ -23,5 +23,5 @@ async def delivered(store: Store, number: int, artifact: str, *, start: str | No
     """As `painted`, and delivered."""
     job = await painted(store, number, artifact, start=start)
     for delivery in await store.undelivered(limit=10):
-        await store.mark_delivered(delivery.id, outcome="edited", message_id=9)
+        await store.mark_delivered(delivery, outcome="edited", message_id=9)
     return job

@@ -71,7 +71,7 @@ async def test_a_file_that_somebody_waits_for_is_leased_to_one_worker_that_paint
 async def test_a_result_is_due_as_soon_as_its_file_is_back(store: Store, clock: Clock) -> None:
     await painted(store, 1, PICTURE)
     (delivery,) = await store.undelivered(limit=9)
-    await store.retry_delivery(delivery.id, at=clock.now + 300)
+    await store.retry_delivery(delivery, at=clock.now + 300)
     await store.want_files([PICTURE])
     assert await store.expect_file(PICTURE, size=100)
     await store.end_wait(PICTURE)

@@ -33,7 +33,7 @@ async def test_a_result_that_is_not_delivered_keeps_its_file(store: Store, clock
     clock.now += DAY
     assert await dropped(store, clock) == []
     (delivery,) = await store.undelivered(limit=9)
-    await store.mark_delivered(delivery.id, outcome="edited", message_id=9)
+    await store.mark_delivered(delivery, outcome="edited", message_id=9)
     assert await dropped(store, clock) == [PICTURE]
 
 

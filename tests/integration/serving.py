@@ -19,6 +19,7 @@ from bot.delivery.turns import Turns
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.jobs import Job
+from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from sdjax_engine.images import encode_png
@@ -56,9 +57,18 @@ async def until(what: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
+def hears(bot: Bot, sandbox: Sandbox) -> bool:
+    """Whether all shards of a bot are connected, and it has been told of the server, if that is theirs."""
+    count = bot.shard_count or 1
+    mine = set(bot.shard_ids or range(count))
+    if not {(number, count) for number in mine} <= sandbox.shards:
+        return False
+    return (GUILD_ID >> 22) % count not in mine or any(not guild.unavailable for guild in bot.guilds)
+
+
 @asynccontextmanager
 async def serving(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, config: Config
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, config: Config, *, name: str = "front"
 ) -> AsyncIterator[Served]:
     """Log a new client in, follow the jobs and deliver their results, until left."""
     use_address(sandbox.api_url, sandbox.gateway_url)
@@ -68,16 +78,16 @@ async def serving(
     async def announce(job: Job) -> None:
         await progress.announce(job)
 
-    bot = Bot(config, store, artifacts, announce=announce)
+    bot = Bot(config, store, artifacts, name=name, announce=announce)
     turns, sender = Turns(), Sender(bot, artifacts, clock=time.time)
-    progress = Progress(store, sender, turns, clock=time.time)
-    outbox = Outbox(store, sender, turns, clock=time.time, offers=bot.parts.offers)
+    progress = Progress(store, sender, turns, front=name, clock=time.time)
+    outbox = Outbox(store, sender, turns, front=name, clock=time.time, offers=bot.parts.offers)
     async with bot:
         await bot.login("a token")
         tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]
         try:
             async with asyncio.timeout(DEADLINE):
-                while not any(not guild.unavailable for guild in bot.guilds):  # noqa: ASYNC110 - no event
+                while not hears(bot, sandbox):  # noqa: ASYNC110 - no event
                     await asyncio.sleep(0.01)  # `ready` comes two seconds after the last server did
             yield Served(sandbox=sandbox, store=store, artifacts=artifacts, bot=bot)
         finally:

@@ -61,7 +61,7 @@ async def painted(store: Store, artifacts: Artifacts, number: int, *, start: str
     name = await keep(store, artifacts, bytes_of(number), ".png")
     job = await store.complete(claim, artifact=name, seconds=1.0)
     for delivery in await store.undelivered(limit=9):
-        await store.mark_delivered(delivery.id, outcome="edited", message_id=1)
+        await store.mark_delivered(delivery, outcome="edited", message_id=1)
     return job
 
 

@@ -51,6 +51,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["imagine", "a", "--colour", "red"], "--colour"),
         (["demo", "--port", "70000"], "--port"),
         (["run"], "--config"),
+        (["front"], "--config"),
+        (["worker"], "--config"),
         (["run", "--config", "no such file"], "no such file cannot be read"),
         (["check-config", "--config", "no such file"], "no such file cannot be read"),
         (["dance"], "dance"),
@@ -121,8 +123,9 @@ def test_the_bot_does_not_start_without_a_token(
     monkeypatch.delenv("DISCORD_TOKEN", raising=False)
     file = tmp_path / "config.toml"
     file.write_text("")
-    assert run(monkeypatch, "run", "--config", str(file)) == 2
-    assert "DISCORD_TOKEN" in capsys.readouterr().err
+    for role in ("run", "front"):
+        assert run(monkeypatch, role, "--config", str(file)) == 2
+        assert "DISCORD_TOKEN" in capsys.readouterr().err
 
 
 def test_the_version_is_told_or_where_it_is_missing(
@@ -145,4 +148,4 @@ def test_help_names_every_command(
 ) -> None:
     assert run(monkeypatch, "--help") == 0
     told = capsys.readouterr().out
-    assert all(name in told for name in ("demo", "run", "imagine", "check-config", "devices"))
+    assert all(name in told for name in ("demo", "run", "front", "worker", "imagine", "devices"))

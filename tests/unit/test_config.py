@@ -134,6 +134,15 @@ def test_a_model_becomes_an_offer() -> None:
             {"discord": {"gateway_url": "https://gateway.discord.gg"}},
             "discord.gateway_url: “https://gateway.discord.gg” is not an address of the form wss://host/path.",
         ),
+        (
+            {"discord": {"shard_ids": [0]}},
+            "discord.shard_ids: which of how many? Say shard_count as well.",
+        ),
+        (
+            {"discord": {"shard_count": 2, "shard_ids": [1, 2]}},
+            "discord.shard_ids: 2 is none of the 2 shards, whose numbers begin at 0.",
+        ),
+        ({"discord": {"shard_count": 2, "shard_ids": [1, 1]}}, "discord.shard_ids: 1 is named twice."),
         ({"discord": {"guild_ids": [5, 5]}}, "discord.guild_ids: 5 is named twice."),
         (
             {"queue": {"database": "mysql://x"}},

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import discord
 
 from bot.front.answers import report
-from bot.front.parts import Interaction
+from bot.front.parts import Interaction, parts_of
 from bot.log import about
 
 NEVER = r"(?!)"
@@ -39,7 +39,7 @@ class JobButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
 
     async def callback(self, interaction: Interaction) -> None:
         """Act on the job; this is the edge where any error becomes a sentence."""
-        with about(self.job_id):
+        with about(self.job_id), parts_of(interaction).underway.one():
             try:
                 await self.act(interaction, self.job_id, *self.indices)
             except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report

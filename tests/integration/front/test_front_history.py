@@ -42,7 +42,7 @@ async def test_pages_are_turned_after_a_restart_too(
         job = await store.enqueue(recipe(prompt=f"wish {number}"), origin(number, user_id=RAVI))
         await store.cancel(job.id, user_id=None)
     for delivery in await store.undelivered(limit=50):
-        await store.mark_delivered(delivery.id, outcome="delivered")
+        await store.mark_delivered(delivery, outcome="delivered")
     async with serving(sandbox, store, artifacts, Config()):
         message = await ravi.message_of(await ravi.use("history"))
     assert prompts(message) == [f"wish {number}" for number in range(23, 13, -1)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from sandbox_bot import SmallBot
 
-from bot.app import log_in
+from bot.app.discord_side import log_in
 from bot.demo import first_picture
 from bot.errors import BotError, ConfigurationError, DiscordUnavailable
 from bot.sandbox.server import Sandbox

@@ -1,0 +1,42 @@
+"""What a front offers where the configuration leaves it to the checkpoints, which only workers read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from bot.config import Config
+from bot.errors import StoreUnavailable
+from bot.store import Store
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+
+
+async def learn(config: Config, store: Store) -> Config:
+    """The configuration with each model's own defaults, as a worker has read them from its checkpoint.
+
+    Returns at once where the file says them all; else waits for the first worker that has them.
+    """
+    told = False
+    while missing := [model.name for model in config.models if model.unsaid]:
+        try:
+            known = await store.published_offers(missing)
+        except StoreUnavailable as error:
+            log.error("what workers offer cannot be read: %s", error)
+            known = {}
+        models = (
+            model.settled(known[model.name]) if model.name in known else model for model in config.models
+        )
+        config = config.model_copy(update={"models": tuple(models)})
+        if all(name in known for name in missing):
+            break
+        if not told:
+            names = ", ".join(name for name in missing if name not in known)
+            log.warning(
+                "waiting for a worker to say what %s offers, which the configuration leaves out", names
+            )
+            told = True
+        await asyncio.sleep(POLL_SECONDS)
+    return config

@@ -1,0 +1,103 @@
+"""Several fronts beside each other: each answers its own shards, and results come once whoever dies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+from front_tools import text_of
+from serving import Served, serving, until
+
+from bot.artifacts import Artifacts
+from bot.config import Config, DiscordConfig
+from bot.sandbox.client import Member
+from bot.sandbox.community import GUILD_ID
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from bot.store.processes import Process
+
+SHARDS = 3  # of two, both the sandbox's server and direct messages would be the first one's
+LIFE = 20.0
+
+
+def config_of(*shard_ids: int) -> Config:
+    return Config(discord=DiscordConfig(shard_count=SHARDS, shard_ids=shard_ids))
+
+
+@pytest.fixture
+async def fronts(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
+) -> AsyncIterator[tuple[Served, Served, AsyncExitStack]]:
+    """The front of direct messages, that of the server, and how to end the latter."""
+    async with (
+        serving(sandbox, store, artifacts, config_of(0), name="first") as first,
+        AsyncExitStack() as end,
+    ):
+        config = config_of((GUILD_ID >> 22) % SHARDS)
+        second = await end.enter_async_context(serving(sandbox, store, artifacts, config, name="second"))
+        yield first, second, end
+
+
+async def test_each_front_answers_its_shards_and_brings_the_results_of_its_jobs(
+    fronts: tuple[Served, Served, AsyncExitStack], mina: Member
+) -> None:
+    first, _, _ = fronts
+    asked = {"dm": await mina.imagine(prompt="a direct circle", channel="dm")}
+    asked["art"] = await mina.imagine(prompt="a circle in public")
+    for channel, interaction in asked.items():
+        await mina.message_of(interaction, channel=channel)
+    jobs = {job.recipe.prompt: job for job in await first.store.active_jobs()}
+    assert jobs["a direct circle"].origin.front == "first"
+    assert jobs["a circle in public"].origin.front == "second"
+    for job in jobs.values():
+        await first.paint(job.id)
+    for channel, interaction in asked.items():
+        await mina.message_of(interaction, lambda message: bool(message["attachments"]), channel=channel)
+        assert len(await mina.messages(channel)) == 1
+
+
+async def test_what_a_dead_front_has_left_is_brought_by_another(
+    fronts: tuple[Served, Served, AsyncExitStack], mina: Member
+) -> None:
+    first, _, end = fronts
+    dying = Process(name="second", secret="a", role="front", machine="here", place="here")
+    await first.store.join(dying, ttl=0.0)
+    interaction = await mina.imagine(prompt="a circle in public")
+    await mina.message_of(interaction)
+    (job,) = await first.store.active_jobs()
+    await end.aclose()
+    await first.paint(job.id)
+    assert await first.store.claim_deliveries("first", limit=9) == []
+    assert await first.store.release_dead() == ["second"]
+    await mina.message_of(interaction, lambda message: bool(message["attachments"]))
+    assert len(await mina.messages()) == 1
+
+
+async def test_only_the_front_of_the_first_shard_registers_commands(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, mina: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, config_of(1), name="second"):
+        assert (await mina.state())["commands"] == []
+        async with serving(sandbox, store, artifacts, config_of(0), name="first"):
+            assert "imagine" in {command["name"] for command in (await mina.state())["commands"]}
+
+
+async def test_a_command_that_is_being_answered_at_a_stop_is_answered_and_later_ones_are_not_heard(
+    sandbox: Sandbox, served: Served, mina: Member
+) -> None:
+    await mina.misbehave(slow_ms=300)
+    interaction = await mina.imagine(prompt="the last circle")
+
+    async def begun() -> bool:
+        return not served.bot.parts.underway._none.is_set()
+
+    await until(begun)
+    async with asyncio.timeout(10):
+        await served.bot.hear_no_more()
+    assert not sandbox.connected
+    assert served.bot.shard_count == 1  # as many as the sandbox recommends
+    (job,) = await served.store.active_jobs()
+    assert "the last circle" in text_of(await mina.message_of(interaction))
+    assert job.message_id is not None

@@ -1,0 +1,69 @@
+"""Names that no two living processes share, and that a later life gets again."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bot.errors import ConfigurationError
+from bot.names import take_name
+
+HOST = socket.gethostname()
+HOLDER = """
+import sys
+from pathlib import Path
+from bot.names import take_name
+with take_name("queue", folder=Path(sys.argv[1])) as name:
+    print(name, flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+def test_the_living_have_different_names_and_the_next_gets_the_first_that_is_free(tmp_path: Path) -> None:
+    with ExitStack() as first, ExitStack() as second:
+        one = first.enter_context(take_name("queue", folder=tmp_path))
+        two = second.enter_context(take_name("queue", folder=tmp_path))
+        assert [one.name, two.name] == [f"{HOST}-1", f"{HOST}-2"]
+        first.close()
+        with take_name("queue", folder=tmp_path) as again:
+            assert again == one
+    assert one.secret != two.secret
+
+
+def test_a_killed_process_s_name_is_free_at_once(tmp_path: Path) -> None:
+    with holder(tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == f"{HOST}-1"
+        with take_name("queue", folder=tmp_path) as other:
+            assert other.name == f"{HOST}-2"
+        process.kill()
+        process.wait()
+        with take_name("queue", folder=tmp_path) as heir:
+            assert heir.name == f"{HOST}-1"
+
+
+def test_another_queue_s_processes_take_no_names_away(tmp_path: Path) -> None:
+    with take_name("queue", folder=tmp_path) as one, take_name("other", folder=tmp_path) as other:
+        assert one.name == other.name
+        assert one.secret != other.secret
+
+
+def test_a_folder_that_others_may_write_is_not_trusted(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(ConfigurationError, match="others may write it"), take_name("queue", folder=tmp_path):
+        pass
