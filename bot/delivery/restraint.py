@@ -9,9 +9,7 @@ import discord
 from bot.delivery.refusals import DeliveryDelayed
 
 WINDOW_SECONDS = 600.0
-MAX_INVALID = (
-    5_000  # of the 10,000 in ten minutes for which Discord bans an address; the front needs some too
-)
+MAX_INVALID = 2_500  # of 10,000 in ten minutes, for which Discord bans an address; others may share ours
 TOO_MANY = 429
 INVALID = frozenset({401, 403, TOO_MANY})
 BAN_SECONDS = 60.0  # where a ban does not say how long it is

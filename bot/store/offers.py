@@ -66,6 +66,13 @@ class OfferVerbs(Verbs):
         async with self._database.read() as connection:
             return list(await connection.scalars(statement))
 
+    async def is_offered(self, lane: Lane) -> bool:
+        """Whether a worker that is announced paints this lane."""
+        alive = workers.c.expires_at > self._clock()
+        look = sa.select(offered_lanes.c.lane).join(workers).where(offered_lanes.c.lane == str(lane), alive)
+        async with self._database.read() as connection:
+            return await connection.scalar(look.limit(1)) is not None
+
     async def fail_unoffered(self, *, grace: float) -> int:
         """Fail what has waited for `grace` seconds for a lane that no worker has offered for as long.
 

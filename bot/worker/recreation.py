@@ -7,7 +7,9 @@ one that is there, or that came from a person and is lost.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -23,7 +25,7 @@ from bot.store.store import Store
 from bot.worker.persistence import persistently
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import EngineClosed, Image, InvalidRequest, Request
+from sdjax_engine.request import EngineClosed, Image, InvalidRequest, Lane, Request
 
 T = TypeVar("T")
 
@@ -35,6 +37,7 @@ START_CHANGED = "start_changed"
 LOST_AT_ONCE = 4
 LOST_SECONDS = 300.0  # to paint one, before another worker may try
 POLL_SECONDS = 1.0
+PATIENCE_SECONDS = 900.0  # with another worker that offers what is needed
 PNG = ".png"
 
 Begun = Callable[[], None]
@@ -84,21 +87,29 @@ class Recreation:
         return [None if name is None else await self.picture(name, begun=begun) for name in names]
 
     async def watch(self) -> None:
-        """Paint again, for ever, what results wait for that are to be delivered."""
-        while True:
-            try:
-                lost = await self._store.claim_lost(
-                    self._engine.ready_lanes, limit=LOST_AT_ONCE, ttl=LOST_SECONDS
-                )
-                await asyncio.gather(*(self._bring_back(file) for file in lost))
-            except StoreUnavailable as error:
-                log.error("lost files cannot be looked for: %s", error)
-                lost = []
-            except Exception:
-                log.exception("lost files cannot be looked for, for a reason nobody foresaw")
-                lost = []
-            if not lost:
+        """Paint again, for ever, what results or other workers wait for."""
+        under_way: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                under_way = {task for task in under_way if not task.done()}
+                for lost in await self._claimed(LOST_AT_ONCE - len(under_way)):
+                    under_way.add(asyncio.create_task(self._bring_back(lost), name=f"file {lost.name}"))
                 await asyncio.sleep(POLL_SECONDS)
+        finally:
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _claimed(self, limit: int) -> list[LostFile]:
+        if limit <= 0:
+            return []
+        try:
+            return await self._store.claim_lost(self._engine.ready_lanes, limit=limit, ttl=LOST_SECONDS)
+        except StoreUnavailable as error:
+            log.error("lost files cannot be looked for: %s", error)
+        except Exception:
+            log.exception("lost files cannot be looked for, for a reason nobody foresaw")
+        return []
 
     async def _bring_back(self, lost: LostFile) -> None:
         with about(lost.painter.job_id):
@@ -112,7 +123,22 @@ class Recreation:
             except Exception:
                 log.exception("the lost file %s could not be painted again", lost.name)
                 failure = START_CHANGED
-            await self._store.end_wait(lost.name, failure=failure)
+            try:
+                await self._persistently(lambda: self._store.end_wait(lost.name, failure=failure))
+            except StoreUnavailable as error:
+                log.error("that the file %s is back could not be recorded: %s", lost.name, error)
+
+    async def _by_another(self, name: str, lane: Lane) -> bytes:
+        """The file, once a worker that offers this lane has painted it again; LostForGood without one."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < until and await self._persistently(lambda: self._store.is_offered(lane)):
+            lost = await self._persistently(lambda: self._store.want_files([name]))
+            if lost.failure is not None:
+                raise LostForGood(f"Nobody can paint {name} again.", failure=lost.failure)
+            await asyncio.sleep(POLL_SECONDS)
+            with contextlib.suppress(MissingArtifact):
+                return await self._persistently(lambda: self._artifacts.get(name))
+        raise LostForGood(f"Nobody paints {name}, of {lane}, again.", failure=START_NOT_OFFERED)
 
     async def _painted_again(self, name: str, painter: Painter, begun: Begun) -> bytes:
         log.info(
@@ -121,9 +147,9 @@ class Recreation:
             painter.index,
             painter.job_id,
         )
+        if painter.recipe.lane not in self._engine.lanes:
+            return await self._by_another(name, painter.recipe.lane)
         request = await self._request(name, painter, begun)
-        if request.lane not in self._engine.lanes:
-            raise LostForGood(f"No lane here paints {name} again.", failure=START_NOT_OFFERED)
         try:
             image = await self._painted(request, begun)
         except InvalidRequest as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import pytest
 from recipes import origin, recipe
@@ -21,8 +23,11 @@ from bot.errors import MissingArtifact
 from bot.jobs import Job, Recipe, State
 from bot.sandbox.client import Member
 from bot.store import Store
+from bot.sweeper import DAY_SECONDS as DAY
+from bot.sweeper import Bounds, Sweeper
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
+from sdjax_engine.images import encode_png
 
 SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
 
@@ -113,6 +118,36 @@ async def test_a_picture_of_a_size_that_is_gone_from_the_offer_is_not_painted_ag
     assert failed.images[0].failure == "start_not_offered"
 
 
+async def test_a_picture_that_only_another_worker_paints_is_waited_for(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    other = replace(SMALL, width=128)
+    await store.announce("another", lanes=[other.lane], seats=1, ttl=60.0)
+    await store.enqueue(other, origin(1))
+    (claim,) = await store.claim("another", limit=1, ttl=60.0)
+    png = encode_png(np.zeros((64, 128, 3), np.uint8), other.request(0))
+    lost = await keep(store, artifacts, png, ".png")
+    await store.complete(claim, artifact=lost, seconds=1.0)
+    await artifacts.delete(lost)
+
+    async def paint_again() -> bool:
+        if not await store.claim_lost([other.lane], limit=1, ttl=60.0):
+            return False
+        await keep(store, artifacts, png, ".png")
+        await store.end_wait(lost)
+        return True
+
+    async with working(tiny_engine, store, artifacts):
+        job = await store.enqueue(replace(SMALL, init_image=lost, strength=0.5), origin(2))
+        await until(paint_again)
+
+        async def ended() -> bool:
+            return (await store.job(job.id)).state.final
+
+        await until(ended)
+    assert (await store.job(job.id)).state is State.DONE
+
+
 async def test_a_recipe_that_now_gives_another_picture_is_not_passed_off_as_the_lost_one(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
@@ -128,12 +163,16 @@ async def test_a_recipe_that_now_gives_another_picture_is_not_passed_off_as_the_
         await artifacts.get(lost)
 
 
-async def test_a_button_under_a_picture_whose_file_is_gone_works(
+async def test_a_button_works_under_a_picture_whose_file_was_swept_away(
     painting: Served, mina: Member, ravi: Member
 ) -> None:
     first = await finished(mina, await mina.imagine(prompt="a red circle", seed=5))
     job = await painting.store.job(first["attachments"][0]["filename"].removesuffix(".png"))
-    await painting.artifacts.delete(name_of(job))
+    later = time.time() + 31 * DAY
+    sweeper = Sweeper(painting.store, painting.artifacts, Bounds(file_seconds=30 * DAY), clock=lambda: later)
+    await sweeper.sweep()
+    with pytest.raises(MissingArtifact):
+        await painting.artifacts.get(name_of(job))
     varied = await finished(ravi, await ravi.press(first, "Vary"))
     assert varied["attachments"][0]["content_type"] == "image/png"
     assert await painting.artifacts.get(name_of(job)) == await mina.attachment_bytes(first)
