@@ -55,6 +55,10 @@ class FileVerbs(Verbs):
         now = self._clock()
         async with self._database.write() as connection:
             going = files.c.name.in_(names) & (files.c.state == FileState.GOING)
+            # Whoever takes several files takes them in the order of their names, and nobody waits in a ring.
+            await connection.execute(
+                sa.select(files.c.name).where(going).order_by(files.c.name).with_for_update()
+            )
             await connection.execute(sa.delete(files).where(going, ~named()))
             await connection.execute(
                 sa.update(files).where(going).values(state=FileState.GONE, changed_at=now)
@@ -148,7 +152,8 @@ async def let_go(connection: AsyncConnection, names: Collection[str], *, now: fl
 
 async def use_files(connection: AsyncConnection, names: Collection[str], *, now: float) -> None:
     """A job starts from these files: they count as used now."""
-    await connection.execute(sa.update(files).where(files.c.name.in_(names)).values(used_at=now))
+    for name in sorted(names):
+        await connection.execute(sa.update(files).where(files.c.name == name).values(used_at=now))
 
 
 def _painters() -> sa.Select[Any]:
