@@ -318,6 +318,13 @@ class RetentionConfig(_Section):
         return value
 
 
+class WebConfig(_Section):
+    """Where operators find metrics and health; port 0: nowhere. An empty host is the loopback's."""
+
+    host: str = ""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+
+
 class LogConfig(_Section):
     """How much the bot says about its work, and in which form."""
 
@@ -334,6 +341,7 @@ class Config(_Section):
     queue: QueueConfig = QueueConfig()
     pictures: PicturesConfig = PicturesConfig()
     retention: RetentionConfig = RetentionConfig()
+    web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()
 
     @classmethod

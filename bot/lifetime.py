@@ -7,12 +7,21 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 UNINTERRUPTIBLE = "uninterruptible"
+
+
+def steady_time(
+    wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+) -> Callable[[], float]:
+    """A clock of seconds since the epoch that nobody sets: it was right when this was called, and goes on."""
+    offset = wall() - steady()
+    return lambda: steady() + offset
 
 
 class Stop:

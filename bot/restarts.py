@@ -30,6 +30,11 @@ def recorded(environ: Mapping[str, str], *, now: float) -> str | None:
     return " ".join(f"{time:.0f}" for time in [*recent, now])
 
 
+def count(environ: Mapping[str, str]) -> int:
+    """How many restarts brought this process about."""
+    return len([*_times(environ.get(VARIABLE, ""))])
+
+
 def begin_anew(record: str) -> NoReturn:
     """Replace this process, whatever its threads do, by a new one with the same command line."""
     os.environ[VARIABLE] = record

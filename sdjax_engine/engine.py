@@ -107,6 +107,11 @@ class Engine:
         """The lanes that can paint now."""
         return tuple(self._thread.desks)
 
+    @property
+    def restarts(self) -> int:
+        """How often stuck devices made it begin anew with a new thread."""
+        return self._thread.restarts
+
     def wait_until_ready(self, timeout: float | None = None) -> bool:
         """Return once everything on offer is ready or has failed; False at the timeout, in seconds."""
         return self._warm_up is None or self._warm_up.wait(timeout)

@@ -67,6 +67,11 @@ class PaintingThread:
         with self._door:
             return {**self._painting.desks, **{desk.lane: desk for desk in self._opened}}
 
+    @property
+    def restarts(self) -> int:
+        """How often a stuck thread was left behind for a new one."""
+        return self._restarts
+
     def start(self) -> None:
         """Begin to work."""
         self._thread.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from bot.delivery.turns import Turns
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.jobs import Job
-from bot.lifetime import Running, Stop, Stopped, run_to_the_end
+from bot.lifetime import Running, Stop, Stopped, run_to_the_end, steady_time
 
 log = logging.getLogger(__name__)
 
@@ -108,9 +107,23 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     async def announce(job: Job) -> None:
         await progress.announce(job)
 
-    client = Bot(config, queue.store, queue.artifacts, name=queue.name, announce=announce)
+    metrics, clock, name = queue.metrics, steady_time(), queue.name
+    client = Bot(
+        *(config, queue.store, queue.artifacts),
+        name=name,
+        announce=announce,
+        clock=clock,
+        metrics=metrics.front,
+    )
     await stack.enter_async_context(client)
-    turns, sender = Turns(), Sender(client, queue.artifacts, clock=time.time)
-    progress = Progress(queue.store, sender, turns, front=queue.name, clock=time.time)
-    outbox = Outbox(queue.store, sender, turns, front=queue.name, clock=time.time, offers=client.parts.offers)
+    turns, sender = Turns(), Sender(client, queue.artifacts, clock=clock)
+    progress = Progress(queue.store, sender, turns, front=name, clock=clock)
+    outbox = Outbox(
+        *(queue.store, sender, turns),
+        front=name,
+        clock=queue.store.clock,
+        offers=client.parts.offers,
+        metrics=metrics.delivery,
+    )
+    queue.checks.update(gateway=client.health, outbox=outbox.health)
     return FrontSide(client=client, progress=progress, outbox=outbox)

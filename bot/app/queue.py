@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bot.app.membership import Membership, joined
+from bot.app.watching import watch
 from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.lifetime import Running
+from bot.metrics import Metrics
 from bot.store import Store
 from bot.sweeper import Sweeper, bounds_of
+from bot.web.health import Check
 
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
-    """The shared queue as one process sees it."""
+    """The shared queue as one process sees it.
+
+    `metrics` count what the process does, `checks` say whether each of its parts is well.
+    """
 
     store: Store
     artifacts: Artifacts
     membership: Membership
     sweeper: Sweeper
+    metrics: Metrics
+    checks: dict[str, Check] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -36,13 +43,16 @@ class Queue:
 
 
 async def open_queue(config: Config, role: str, stack: AsyncExitStack) -> Queue:
-    """Connect, and join those who work on it; `stack` leaves and closes it again.
+    """Connect, join those who work on it, and let operators look on; `stack` ends it all.
 
     Raises ConfigurationError or StoreUnavailable.
     """
-    store = await Store.open(config.queue.database)
+    metrics = Metrics()
+    store = await Store.open(config.queue.database, metrics=metrics.store)
     stack.push_async_callback(store.close)
     artifacts = Artifacts(config.queue.artifacts)
     membership = await stack.enter_async_context(joined(config, store, role))
-    sweeper = Sweeper(store, artifacts, bounds_of(config.retention), clock=time.time)
-    return Queue(store=store, artifacts=artifacts, membership=membership, sweeper=sweeper)
+    sweeper = Sweeper(store, artifacts, bounds_of(config.retention), clock=store.clock)
+    queue = Queue(store=store, artifacts=artifacts, membership=membership, sweeper=sweeper, metrics=metrics)
+    await watch(config, store, metrics, queue.checks, stack)
+    return queue

@@ -64,11 +64,26 @@ async def open_worker(
 
     `config` is settled.
     """
+    queue.checks["engine"] = starting
     await queue.store.publish_offers([model.offer for model in config.models])
     engine = await running.wait_for(in_own_thread(lambda: open_engine(config, report)))
     stack.push_async_callback(close, engine)
     lease = config.queue.lease_seconds
-    return Worker(engine, queue.store, queue.artifacts, name=queue.name, lease_seconds=lease)
+    worker = Worker(
+        engine,
+        queue.store,
+        queue.artifacts,
+        name=queue.name,
+        lease_seconds=lease,
+        metrics=queue.metrics.worker,
+    )
+    queue.checks["engine"] = worker.health
+    return worker
+
+
+async def starting() -> str:
+    """What the engine's check says until there is one."""
+    return "starting"
 
 
 async def paint(worker: Worker, running: Running, stop: Stop) -> None:

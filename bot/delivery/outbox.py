@@ -10,6 +10,7 @@ import asyncio
 import functools
 import logging
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
@@ -19,6 +20,7 @@ from bot.delivery.turns import Turns
 from bot.errors import DeliveryRefused, StoreUnavailable
 from bot.jobs import Delivery
 from bot.log import about
+from bot.metrics import WELL, DeliveryMetrics, Metrics
 from bot.store.store import Store
 from bot.texts import Texts
 from sdjax_engine.request import Offer
@@ -28,6 +30,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 8
 POLL_SECONDS = 1.0
 LONGEST_WAIT = 300.0
+SILENCE_SECONDS = 60.0
 MAX_ATTEMPTS = 60  # with the longest wait between them, more than four hours of an unreachable Discord
 LOST_SECONDS = 600.0  # for which a result waits for its files, should they have to be painted again
 
@@ -52,6 +55,7 @@ class Outbox:
         front: str,
         clock: Callable[[], float],
         offers: Sequence[Offer] = (),
+        metrics: DeliveryMetrics | None = None,
     ) -> None:
         self._store = store
         self._sender = sender
@@ -59,6 +63,8 @@ class Outbox:
         self._front = front
         self._clock = clock
         self._offers = offers
+        self._metrics = metrics or Metrics().delivery
+        self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -69,6 +75,11 @@ class Outbox:
                     await self._store.wait_for_deliveries(POLL_SECONDS)
         finally:
             await _cancelled(list(self._sending.values()))
+
+    async def health(self) -> str:
+        """Whether results are looked for: "well", or what is wrong."""
+        silence = time.monotonic() - self._read_at
+        return WELL if silence < SILENCE_SECONDS else f"the outbox was last read {silence:.0f} s ago"
 
     async def flush(self, *, seconds: float) -> None:
         """Wait until nothing that is due now is left to send, at most `seconds`."""
@@ -90,6 +101,7 @@ class Outbox:
         except StoreUnavailable as error:
             log.error("the outbox cannot be read: %s", error)
             return False
+        self._read_at = time.monotonic()
         for delivery in new:
             task = asyncio.create_task(self._attempt(delivery), name=f"delivery {delivery.id}")
             self._sending[delivery.id] = task
@@ -114,7 +126,7 @@ class Outbox:
             sent = await self._send(delivery)
         except DeliveryRefused as error:
             log.warning("the result cannot be delivered: %s", error.outcome)
-            await self._store.mark_delivered(delivery, outcome=error.outcome, message_id=None)
+            await self._mark(delivery, error.outcome, None)
         except DeliveryDelayed as error:
             log.warning("the result is delivered later: %s", error)
             await self._postpone(delivery, error.seconds)
@@ -124,7 +136,11 @@ class Outbox:
             )
             await self._postpone(delivery)
         else:
-            await self._store.mark_delivered(delivery, outcome=sent.outcome, message_id=sent.message_id)
+            await self._mark(delivery, sent.outcome, sent.message_id)
+
+    async def _mark(self, delivery: Delivery, outcome: str, message_id: int | None) -> None:
+        await self._store.mark_delivered(delivery, outcome=outcome, message_id=message_id)
+        self._metrics.deliveries.labels(outcome).inc()
 
     async def _send(self, delivery: Delivery) -> Sent:
         job = delivery.job
@@ -143,8 +159,9 @@ class Outbox:
     async def _postpone(self, delivery: Delivery, seconds: float = 0.0) -> None:
         if delivery.attempts >= MAX_ATTEMPTS:
             log.error("the delivery is given up after %d attempts", delivery.attempts)
-            await self._store.mark_delivered(delivery, outcome="gave_up", message_id=None)
+            await self._mark(delivery, "gave_up", None)
             return
+        self._metrics.retries.inc()
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
         await self._store.retry_delivery(delivery, at=self._clock() + max(wait, seconds))
 

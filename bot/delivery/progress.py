@@ -98,7 +98,7 @@ class Progress:
         if job.id in self._unreachable or self._turns.of(job.id).locked() or not self._sender.can_edit(job):
             return False
         now = self._clock()
-        if job.message_id is None and now - job.created_at < UNANNOUNCED_SECONDS:
+        if job.message_id is None and 0 <= now - job.created_at < UNANNOUNCED_SECONDS:
             return False
         shown = self._shown.get(job.id)
         if shown is None:

@@ -60,10 +60,24 @@ async def report(interaction: Interaction, error: Exception) -> None:
     if _too_late(error):
         log.warning("an interaction was answered too late, or by another process too: %s", error)
         return
+    if isinstance(error, discord.HTTPException) and not interaction.response.is_done():
+        log.warning("Discord did not take an answer, so its person reads that there is none: %s", error)
+        return
+    parts = parts_of(interaction)
+    parts.metrics.refusals.labels(_reason(error)).inc()
     try:
-        await refuse(interaction, sentence_for(error, parts_of(interaction).texts(interaction)))
+        await refuse(interaction, sentence_for(error, parts.texts(interaction)))
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
         log.warning("a refusal could not be told: %s", failure)
+
+
+def _reason(error: Exception) -> str:
+    """What a refusal is counted as."""
+    if isinstance(error, UserMistake):
+        return error.message_id
+    if isinstance(error, InvalidRequest):
+        return error.problem
+    return "store_unavailable" if isinstance(error, StoreUnavailable) else "unforeseen"
 
 
 def sentence_for(error: Exception, texts: Texts) -> str:

@@ -16,12 +16,14 @@ from bot.config import Config
 from bot.errors import ConfigurationError
 from bot.front.attachments import Attachments
 from bot.front.commands import commands
-from bot.front.parts import Parts
+from bot.front.counting import Counting
+from bot.front.parts import Interaction, Parts
 from bot.front.pictures import Limits
 from bot.front.translator import CatalogueTranslator
 from bot.front.tree import Tree
 from bot.front.views import BUTTONS
 from bot.jobs import Caps, Job
+from bot.metrics import FrontMetrics, Metrics
 from bot.store import Store
 
 log = logging.getLogger(__name__)
@@ -47,7 +49,10 @@ class Bot(discord.AutoShardedClient):
         name: str,
         announce: Callable[[Job], Awaitable[None]],
         clock: Callable[[], float] = time.time,
+        metrics: FrontMetrics | None = None,
     ) -> None:
+        metrics = metrics or Metrics().front
+        self._counting = Counting(metrics)
         super().__init__(
             intents=discord.Intents(guilds=True),
             allowed_mentions=discord.AllowedMentions.none(),
@@ -56,6 +61,7 @@ class Bot(discord.AutoShardedClient):
             max_messages=None,
             max_ratelimit_timeout=LONGEST_WAIT,
             shard_count=config.discord.shard_count or None,
+            http_trace=self._counting.trace(),
         )
         self.shard_ids = list(config.discord.shard_ids) or None
         self._counts_shards = not config.discord.shard_count
@@ -77,6 +83,7 @@ class Bot(discord.AutoShardedClient):
             ),
             weights={role.role: role.weight for role in config.queue.roles},
             clock=clock,
+            metrics=metrics,
             language=config.discord.language,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
@@ -130,6 +137,28 @@ class Bot(discord.AutoShardedClient):
         for shard in self.shards.values():
             await shard.disconnect()
         await self.parts.underway.finished()
+
+    async def on_shard_connect(self, shard_id: int) -> None:
+        """Note that there is a new connection."""
+        self._counting.gateway("identified", shard_id)
+
+    async def on_shard_resumed(self, shard_id: int) -> None:
+        """Say that a lost connection goes on where it was."""
+        self._counting.gateway("resumed", shard_id)
+        log.info("shard %d is connected to Discord again", shard_id)
+
+    async def on_shard_disconnect(self, shard_id: int) -> None:
+        """Say that the connection is lost; discord.py tries again by itself."""
+        self._counting.gateway("disconnected", shard_id)
+        log.warning("shard %d has lost the connection to Discord, or could not make it", shard_id)
+
+    async def health(self) -> str:
+        """Whether the gateway is connected: "well", or what is wrong."""
+        return self._counting.health()
+
+    async def on_interaction(self, interaction: Interaction) -> None:
+        """Count what people do; commands and buttons are answered elsewhere."""
+        self._counting.arrived(interaction)
 
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log what no command and no button caught; one event never stops the others."""

@@ -12,6 +12,7 @@ from bot.artifacts import Artifacts
 from bot.front.attachments import Attachments
 from bot.front.underway import Underway
 from bot.jobs import Caps, Job
+from bot.metrics import FrontMetrics
 from bot.store import Store
 from bot.texts import Texts
 from sdjax_engine.request import Offer
@@ -37,6 +38,7 @@ class Parts:
     offers: tuple[Offer, ...]
     caps: Caps
     clock: Callable[[], float]
+    metrics: FrontMetrics
     language: str = ""
     weights: Mapping[int, float] = field(default_factory=dict)
     underway: Underway = field(default_factory=Underway)

@@ -50,6 +50,7 @@ async def _accept(
     await acknowledge(interaction, private=private)
     parts = parts_of(interaction)
     job = await enqueue(parts, origin_of(interaction, private=private))
+    parts.metrics.jobs_accepted.inc()
     with about(job.id):
         await parts.announce(job)
     return job

@@ -57,7 +57,7 @@ class Callbacks:
             errors.add(("data",), "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType")
         errors.check()
         self._by_type[int(given["type"])](interaction, Body(json=data, files=body.files))
-        interaction.acknowledged = kind
+        interaction.acknowledged, interaction.acknowledged_at = kind, self._world.clock()
         return self._response(interaction)
 
     def _response(self, interaction: Interaction) -> Json:

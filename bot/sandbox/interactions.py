@@ -46,6 +46,7 @@ class Interaction:
     name: str | None = None
     message: Message | None = None
     acknowledged: int | None = None
+    acknowledged_at: float | None = None
     failed: bool = False
     dead: bool = False
     excused: bool = False
@@ -102,6 +103,13 @@ class Interactions:
     def get(self, interaction_id: int) -> Interaction | None:
         """Return an interaction, whatever its state."""
         return self._by_id.get(interaction_id)
+
+    def acknowledgement_seconds(self) -> list[float | None]:
+        """How long each interaction so far waited for its first answer; None where that has not come."""
+        return [
+            None if each.acknowledged_at is None else each.acknowledged_at - each.created_at
+            for each in self._by_id.values()
+        ]
 
     def payload(self, interaction: Interaction) -> Json:
         """The INTERACTION_CREATE that the bot receives."""

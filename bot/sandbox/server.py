@@ -84,6 +84,11 @@ class Sandbox:
         return self._core.invalid_requests
 
     @property
+    def acknowledgement_seconds(self) -> list[float | None]:
+        """How long each interaction so far waited for its first answer; None where that has not come."""
+        return self._core.interactions.acknowledgement_seconds()
+
+    @property
     def connected(self) -> bool:
         """Whether a bot is logged in at the gateway."""
         return self._gateway.connected

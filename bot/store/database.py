@@ -39,6 +39,12 @@ class Database:
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._closed = False
+        self.on_failure: Callable[[], None] = lambda: None
+
+    @property
+    def has_time(self) -> bool:
+        """Whether its server, and not this machine, says what time it is."""
+        return self._engine.dialect.name == "postgresql"
 
     @classmethod
     async def open(cls, url: str) -> Database:
@@ -74,14 +80,14 @@ class Database:
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """One transaction that may change things: committed at the end, undone on any error."""
-        with self._awaited(), _translated(self._place):
+        with self._awaited(), _translated(self._place, self.on_failure):
             async with self._turn or nullcontext(), self._engine.begin() as connection:
                 yield connection
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """One transaction that only reads, from one moment's state."""
-        with self._awaited(), _translated(self._place):
+        with self._awaited(), _translated(self._place, self.on_failure):
             async with self._reader.begin() as connection:
                 yield connection
 
@@ -143,10 +149,11 @@ def _create_engine(url: sa.URL) -> AsyncEngine:
 
 
 @contextmanager
-def _translated(place: str) -> Iterator[None]:
+def _translated(place: str, on_failure: Callable[[], None] = lambda: None) -> Iterator[None]:
     try:
         yield
     except TRANSLATED as error:
+        on_failure()
         better = unavailable(error, place)
         if better is None:
             raise error from None  # the driver's own error may quote the row, with tokens in it

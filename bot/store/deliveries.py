@@ -16,6 +16,7 @@ from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_jo
 from bot.store.verbs import Verbs
 
 DELETED = "deleted"
+FURTHEST_RETRY = 600.0  # seconds; no pause between two attempts is longer
 
 
 class DeliveryVerbs(Verbs):
@@ -27,11 +28,11 @@ class DeliveryVerbs(Verbs):
         Those are the results of its jobs, and of jobs without a front, which become its. The claim holds for
         as long as the front lives: its `held` deliveries, by their ids, are left out, others are its again.
         """
-        due = deliveries.c.outcome.is_(None) & (deliveries.c.next_try_at <= self._clock())
+        await self.tell_time()
         statement = (
             sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts)
             .join(jobs)
-            .where(due, deliveries.c.id.not_in(held), shown_by(front))
+            .where(_due(self._clock()), deliveries.c.id.not_in(held), shown_by(front))
             .order_by(deliveries.c.next_try_at, deliveries.c.id)
             .limit(limit)
             .with_for_update(skip_locked=True, of=[deliveries, jobs])
@@ -57,7 +58,7 @@ class DeliveryVerbs(Verbs):
         """Results that are due now, those due longest first, whoever brings them."""
         statement = (
             sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts, deliveries.c.fencing_token)
-            .where(deliveries.c.outcome.is_(None), deliveries.c.next_try_at <= self._clock())
+            .where(_due(self._clock()))
             .order_by(deliveries.c.next_try_at, deliveries.c.id)
             .limit(limit)
         )
@@ -123,6 +124,17 @@ class DeliveryVerbs(Verbs):
             unneeded = [artifact for artifact in artifacts if artifact not in needed]
             await let_go(connection, unneeded, now=now)
         return unneeded
+
+
+def _due(now: float) -> sa.ColumnElement[bool]:
+    """What is to be delivered now.
+
+    What is put off further than any pause lasts was put off before the clock was set back: it is due too, as
+    is whatever was not tried yet.
+    """
+    at = deliveries.c.next_try_at
+    over = (at <= now) | (at > now + FURTHEST_RETRY) | (deliveries.c.attempts == 0)
+    return deliveries.c.outcome.is_(None) & over
 
 
 async def _forget_files(connection: AsyncConnection, job_id: str) -> list[str]:

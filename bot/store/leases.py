@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import StaleLease
 from bot.jobs import Claim, Job, Notes, State
 from bot.store import fairness
+from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import insert
 from bot.store.rows import load_job, notes_values, recipe_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
@@ -25,6 +26,7 @@ from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
 MAX_WORKER_DEATHS = 2
+FURTHEST_LEASE = 2 * 3600.0  # the longest that may be configured is an hour
 NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 _NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
 
@@ -96,9 +98,18 @@ class LeaseVerbs(Verbs):
         """
         await self._take_back(_ours(claim))
 
-    async def expire(self) -> int:
-        """Take back the leases that ran out, as after the death of a worker; returns how many."""
-        return await self._take_back(images.c.lease_expires_at <= self._clock())
+    async def expire(self, *, longest: float = FURTHEST_LEASE) -> int:
+        """Take back the leases that ran out, as after the death of a worker; returns how many.
+
+        One that ends further off than `longest` seconds was written before the clock was set back, by
+        somebody who has not been heard of since. Soon after a jump of the clock nothing is taken: the
+        living first write their leases anew.
+        """
+        await self.tell_time()
+        if self._clock.undisturbed < SETTLING_SECONDS:
+            return 0
+        now, ends = self._clock(), images.c.lease_expires_at
+        return await self._take_back((ends <= now) | (ends > now + longest))
 
     async def recover(self, worker: str) -> int:
         """Take back what an earlier life of this worker held; returns how many.

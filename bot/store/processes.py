@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NameTaken
+from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import insert
 from bot.store.tables import deliveries, jobs, processes
 from bot.store.transitions import ACTIVE
@@ -81,7 +82,13 @@ class ProcessVerbs(Verbs):
             news.results = True
 
     async def release_dead(self) -> list[str]:
-        """Leave the jobs of fronts that were not heard of in time to the others; returns their names."""
+        """Leave the jobs of fronts that were not heard of in time to the others; returns their names.
+
+        Nobody is taken for dead soon after a jump of the clock: the living are first heard of anew.
+        """
+        await self.tell_time()
+        if self._clock.undisturbed < SETTLING_SECONDS:
+            return []
         now = self._clock()
         async with self._changing() as (connection, news):
             dead = list(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
+from bot.metrics import Metrics, StoreMetrics
+from bot.store.backlog import BacklogVerbs
+from bot.store.clock import Clock
 from bot.store.database import Database
 from bot.store.deliveries import DeliveryVerbs
 from bot.store.files import FileVerbs
@@ -25,6 +27,7 @@ class Store(
     ProcessVerbs,
     FileVerbs,
     RetentionVerbs,
+    BacklogVerbs,
 ):
     """Jobs, images, leases, deliveries, processes and what is known of files, in one database.
 
@@ -35,12 +38,27 @@ class Store(
     """
 
     @classmethod
-    async def open(cls, url: str, *, clock: Callable[[], float] = time.time) -> Store:
+    async def open(
+        cls, url: str, *, clock: Callable[[], float] | None = None, metrics: StoreMetrics | None = None
+    ) -> Store:
         """Connect to `url` (`sqlite:///file` or `postgresql://…`) and bring its tables up to date.
 
-        Raises StoreUnavailable, or ConfigurationError for a URL that can never work.
+        `clock` stands in for the queue's own. Raises StoreUnavailable, or ConfigurationError for a URL that
+        can never work.
         """
-        return cls(await Database.open(url), clock)
+        metrics = metrics or Metrics().store
+        database = await Database.open(url)
+        database.on_failure = metrics.failures.inc
+        if clock is not None:
+            return cls(database, clock if isinstance(clock, Clock) else Clock(clock, clock))
+        store = cls(database, Clock(server=database.has_time, on_jump=metrics.clock_steps.inc))
+        await store.tell_time()
+        return store
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The time by which everything in the queue is written."""
+        return self._clock
 
     async def close(self) -> None:
         """Close the connections; verbs that run must have returned."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.bell import Bell
+from bot.store.clock import Clock
 from bot.store.database import Database
 from bot.store.news import EVERYTHING, News, publish
 
@@ -18,12 +19,18 @@ class Verbs:
     In this process they ring at once, elsewhere as soon as PostgreSQL has told; on SQLite others must look.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._work = Bell()
         self._results = Bell()
         self._cancellations = Bell()
+
+    async def tell_time(self) -> None:
+        """Read the time of a database that has its own, unless that was done lately."""
+        if self._clock.is_stale:
+            async with self._database.read() as connection:
+                await self._clock.refresh(connection)
 
     async def wait_for_work(self, timeout: float) -> None:  # noqa: ASYNC109 - the polling interval
         """Return when images may be waiting: at once when told, else after `timeout` seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
@@ -15,6 +16,7 @@ from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
 from bot.jobs import Claim, Notes
 from bot.log import about
+from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.store.store import Store
 from bot.worker.failures import failure_of
 from bot.worker.persistence import persistently
@@ -42,6 +44,7 @@ class _Painting:
     """
 
     claim: Claim
+    on_trouble: Callable[[Trouble], None] = lambda _trouble: None
     future: Future[Image] | None = None
     step: int = 0
     furthest: int = 0
@@ -59,6 +62,7 @@ class _Painting:
         if progress.trouble is not None:
             self.furthest = max(self.furthest, self.step)
             self.trouble = progress.trouble
+            self.on_trouble(progress.trouble)
         elif step > self.furthest:
             self.trouble = None
         self.step = step
@@ -85,6 +89,7 @@ class Worker:
         name: str,
         lease_seconds: float,
         grace_seconds: float = GRACE_SECONDS,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self._engine = engine
         self._store = store
@@ -93,9 +98,11 @@ class Worker:
         self._lease_seconds = lease_seconds
         self._grace_seconds = grace_seconds
         self._recreation = Recreation(engine, store, artifacts, patience_seconds=lease_seconds)
+        self._metrics = metrics or Metrics().worker
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
+        self._beat_at = time.monotonic()
 
     async def run(self) -> None:
         """Work until `drain`; cancelling it gives everything back at once.
@@ -103,7 +110,8 @@ class Worker:
         `name` must be no other living worker's: what it held in an earlier life is taken back first.
         Raises `EngineClosed` when the engine stopped by itself.
         """
-        await self._store.recover(self._name)
+        self._metrics.held.set_function(lambda: len(self._paintings))
+        self._taken_back(await self._store.recover(self._name))
         await self._announce()
         heart = asyncio.create_task(self._beat(), name="worker heartbeat")
         watching = asyncio.create_task(
@@ -127,6 +135,13 @@ class Worker:
         """Claim nothing more: images being painted are finished, the others given back, and `run` ends."""
         self._draining.set()
 
+    async def health(self) -> str:
+        """Whether it paints and is heard of: "well", or what is wrong."""
+        silence = time.monotonic() - self._beat_at
+        if silence > self._lease_seconds / 2:
+            return f"no heartbeat for {silence:.0f} s"
+        return WELL if self._engine.ready_lanes else "no lane is ready"
+
     async def _feed(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Claim for each lane what it has room for, then wait until there is work or room again."""
         room = self._room()
@@ -138,8 +153,9 @@ class Worker:
                 log.error("no work can be claimed: %s", error)
                 await asyncio.sleep(POLL_SECONDS)
                 return
+        self._metrics.images.labels("claimed").inc(len(claims))
         for claim in claims:
-            painting = _Painting(claim=claim)
+            painting = _Painting(claim=claim, on_trouble=self._on_trouble)
             task = asyncio.create_task(self._paint(painting), name=f"image {claim.image_id}")
             self._paintings[task] = painting
             task.add_done_callback(self._forget)
@@ -181,14 +197,16 @@ class Worker:
                 return
             artifact = await self._keep(claim, image)
             notes = Notes(prompt=image.prompt, negative_prompt=image.negative_prompt)
+            self._metrics.image_seconds.observe(image.seconds)
             await self._record(
-                lambda: self._store.complete(claim, artifact=artifact, seconds=image.seconds, notes=notes)
+                lambda: self._store.complete(claim, artifact=artifact, seconds=image.seconds, notes=notes),
+                "painted",
             )
         except EngineClosed as error:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
             if painting.begun:  # it may be the cause: nothing may break an engine again and again
-                await self._record(lambda: self._store.abandon(claim))
+                await self._record(lambda: self._store.abandon(claim), "taken_back")
             else:
                 await self._give_back(claim)
         except asyncio.CancelledError:
@@ -199,7 +217,7 @@ class Worker:
         except Exception as error:
             failure = failure_of(error)
             log.exception("image %d failed (%s)", claim.image_id, failure)
-            await self._record(lambda: self._store.fail(claim, failure=failure))
+            await self._record(lambda: self._store.fail(claim, failure=failure), "failed")
 
     async def _painted(self, painting: _Painting) -> Image | None:
         """The engine's picture; None when it was cancelled there, having been given back if it is ours."""
@@ -231,11 +249,13 @@ class Worker:
         png = await asyncio.to_thread(encode_png, image.pixels, image.request, extra=extra)
         return await self._persistently(lambda: keep(self._store, self._artifacts, png, PNG))
 
-    async def _record(self, verb: Callable[[], Awaitable[object]]) -> None:
-        """Tell the store what became of an image, unless it is no longer ours to tell."""
+    async def _record(self, verb: Callable[[], Awaitable[object]], event: str) -> None:
+        """Tell the store what became of an image, unless it is not ours any more; count it as `event`."""
         try:
             await self._persistently(verb)
+            self._metrics.images.labels(event).inc()
         except StaleLease as error:
+            self._metrics.images.labels("lost").inc()
             log.info("%s", error)
         except StoreUnavailable as error:
             log.error("what became of the image could not be recorded, so it is painted again: %s", error)
@@ -245,7 +265,7 @@ class Worker:
         return await persistently(verb, seconds=self._lease_seconds)
 
     async def _give_back(self, claim: Claim) -> None:
-        await self._record(lambda: self._store.give_back(claim))
+        await self._record(lambda: self._store.give_back(claim), "given_back")
 
     def _cancel_unstarted(self) -> None:
         """Take from the engine what it has not begun; `_painted` gives it back."""
@@ -259,20 +279,32 @@ class Worker:
         announce_at = passing()
         while True:
             try:
+                await self._heartbeat()  # first: whoever was stopped for long may still hold all of theirs
                 if passing() >= announce_at:
                     announce_at = passing() + EXPIRY_SECONDS
                     await self._announce()
-                    await self._store.expire()
-                await self._heartbeat()
+                    self._taken_back(await self._store.expire(longest=2 * self._lease_seconds))
             except StoreUnavailable as error:
                 log.error("no heartbeat: %s", error)
             except Exception:
                 log.exception("no heartbeat, for a reason nobody foresaw")
+            else:
+                self._beat_at = time.monotonic()
             await self._store.wait_for_cancellations(HEARTBEAT_SECONDS)
+
+    def _taken_back(self, count: int) -> None:
+        if count:
+            self._metrics.images.labels("taken_back").inc(count)
+            log.warning("%d images were taken back: their worker was not heard of", count)
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self._metrics.troubles.labels(trouble).inc()
 
     async def _announce(self) -> None:
         lanes = self._engine.lanes
         seats = {lane: self._engine.capacity(lane) for lane in lanes}
+        self._metrics.seats.set(max(seats.values(), default=0))
+        self._metrics.engine_restarts.set(self._engine.restarts)
         await self._store.announce(self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds)
 
     async def _heartbeat(self) -> None:
@@ -288,6 +320,7 @@ class Worker:
         for image_id in await self._store.heartbeat(steps, ttl=self._lease_seconds, troubles=troubles):
             painting = paintings[image_id]
             painting.lost = True
+            self._metrics.images.labels("lost").inc()
             if painting.future is not None:
                 self._engine.cancel(painting.future)
 

@@ -1,0 +1,84 @@
+"""What is counted of interactions, of the gateway and of requests to Discord."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiohttp
+import discord
+
+from bot.front.parts import Interaction
+from bot.metrics import WELL, FrontMetrics
+
+CALLBACK = re.compile(r"/interactions/(\d+)/[^/]+/callback$")
+MOST_OPEN = 10_000  # interactions whose first answer is still to come
+
+
+class Counting:
+    """Counts what a client sees. `clock` gives seconds that only go on."""
+
+    def __init__(self, metrics: FrontMetrics, clock: Callable[[], float] = time.monotonic) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._arrived: dict[int, float] = {}
+        self._shards: dict[int, bool] = {}  # whether each is connected
+
+    def arrived(self, interaction: Interaction) -> None:
+        """An interaction has come in."""
+        self._arrived[interaction.id] = self._clock()
+        while len(self._arrived) > MOST_OPEN:
+            del self._arrived[next(iter(self._arrived))]
+        if interaction.type is not discord.InteractionType.autocomplete:
+            self._metrics.commands.labels(name_of(interaction)).inc()
+
+    def gateway(self, event: str, shard: int) -> None:
+        """A connection to the gateway was lost or is there again."""
+        self._shards[shard] = event != "disconnected"
+        self._metrics.gateway_events.labels(event).inc()
+
+    def health(self) -> str:
+        """Whether the gateway is connected: "well", or what is wrong."""
+        lost = [str(shard) for shard, connected in sorted(self._shards.items()) if not connected]
+        if lost:
+            return f"shard {', '.join(lost)} is not connected to Discord's gateway"
+        return WELL if self._shards else "not connected to Discord's gateway"
+
+    def trace(self) -> aiohttp.TraceConfig:
+        """Counts each attempt of a client's requests by what came of it."""
+        trace = aiohttp.TraceConfig()
+
+        async def answered(
+            _session: aiohttp.ClientSession, _context: SimpleNamespace, end: aiohttp.TraceRequestEndParams
+        ) -> None:
+            self.answered(end.url.path, end.response.status)
+
+        async def failed(
+            _session: aiohttp.ClientSession,
+            _context: SimpleNamespace,
+            end: aiohttp.TraceRequestExceptionParams,
+        ) -> None:
+            if not isinstance(end.exception, asyncio.CancelledError):
+                self._metrics.discord_requests.labels("unreachable").inc()
+
+        trace.on_request_end.append(answered)
+        trace.on_request_exception.append(failed)
+        return trace
+
+    def answered(self, path: str, status: int) -> None:
+        """Discord has answered a request; the first answer to an interaction may be among them."""
+        self._metrics.discord_requests.labels("429" if status == 429 else f"{status // 100}xx").inc()
+        if callback := CALLBACK.search(path):
+            arrived = self._arrived.pop(int(callback[1]), None)
+            if arrived is not None and status < 300:
+                self._metrics.acknowledgement.observe(self._clock() - arrived)
+
+
+def name_of(interaction: Interaction) -> str:
+    """What a command or a button is counted as: a button by the first word of its id."""
+    data: Mapping[str, Any] = cast("Mapping[str, Any]", interaction.data or {})
+    return str(data.get("name") or str(data.get("custom_id", "")).partition(":")[0])

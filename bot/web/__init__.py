@@ -1,0 +1,1 @@
+"""Pages for operators: metrics and health."""

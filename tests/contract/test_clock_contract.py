@@ -1,0 +1,83 @@
+"""What the store promises when the clock is set while jobs are under way, on every database."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from recipes import ORIGIN, RECIPE, origin
+from stores import TTL
+
+from bot.jobs import State
+from bot.store import Store
+from bot.store.clock import SETTLING_SECONDS, Clock
+
+LATER = SETTLING_SECONDS + 1.0
+
+
+class Hands:
+    """What the wall clock shows, and how long the machine has run."""
+
+    def __init__(self) -> None:
+        self.wall = 1_000_000.0
+        self.steady = 50.0
+
+    def go_on(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+
+
+@pytest.fixture
+def hands() -> Hands:
+    return Hands()
+
+
+@pytest.fixture
+async def store(database_url: str, hands: Hands) -> AsyncIterator[Store]:
+    store = await Store.open(database_url, clock=Clock(lambda: hands.wall, lambda: hands.steady))
+    yield store
+    await store.close()
+
+
+@pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
+async def test_after_a_jump_the_living_keep_their_images_and_those_of_the_dead_come_back(
+    store: Store, hands: Hands, jump: float
+) -> None:
+    for number in range(2):
+        await store.enqueue(RECIPE, origin(number, user_id=number))
+    (living,) = await store.claim("living", limit=1, ttl=TTL)
+    (dead,) = await store.claim("dead", limit=1, ttl=TTL)
+    hands.wall += jump
+    assert await store.expire(longest=2 * TTL) == 0
+    assert await store.heartbeat({living: 3}, ttl=TTL) == set()
+    hands.go_on(LATER)
+    assert await store.expire(longest=2 * TTL) == 1
+    assert (await store.job(dead.job_id)).state is State.WAITING
+    assert (await store.job(living.job_id)).state is State.RUNNING
+
+
+async def test_a_delivery_put_off_before_the_clock_was_set_back_is_due(store: Store, hands: Hands) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    await store.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    (delivery,) = await store.undelivered(limit=1)
+    await store.retry_delivery(delivery, at=store.clock() + 60.0)
+    assert await store.undelivered(limit=1) == []
+    hands.wall -= 86_400.0
+    assert [due.id for due in await store.undelivered(limit=1)] == [delivery.id]
+
+
+@pytest.mark.parametrize("jump", [-300.0, -86_400.0])
+async def test_a_result_made_before_the_clock_was_set_back_is_due_at_once(
+    store: Store, hands: Hands, jump: float
+) -> None:
+    await store.enqueue(RECIPE, ORIGIN)
+    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    await store.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    hands.wall += jump
+    assert len(await store.undelivered(limit=1)) == 1
+
+
+async def test_nothing_fails_as_unoffered_because_the_clock_was_set(store: Store, hands: Hands) -> None:
+    await store.announce("worker", lanes=[RECIPE.lane], seats=2, ttl=TTL)
+    await store.enqueue(RECIPE, ORIGIN)
+    hands.wall += 86_400.0
+    assert await store.fail_unoffered(grace=600.0) == 0
