@@ -1,0 +1,205 @@
+"""What survives kills, and how soon people are answered while the engine is saturated.
+
+    python benchmarks/faults.py kills [--kills 200] [--seed 1] [--pause 0.5] [--longest 4]
+    python benchmarks/faults.py acknowledgement [--seconds 20] [--rate 50] [--processes run apart nice]
+
+`kills`: a front and a worker as shipped processes on a sandbox, with people who type, press and cancel, are
+killed with SIGKILL at random moments: while they start, while they work, as results arrive; one of them or
+both. Afterwards everything that was accepted must have been delivered exactly once.
+
+`acknowledgement`: commands come at a fixed rate whatever becomes of them, and ask for more than the engine
+can paint. Measured in the sandbox, from the interaction's creation to the first answer's arrival, with the
+whole bot in one process (`run`), with a front and a worker (`apart`), and with the worker under nice 10
+(`nice`). The sandbox and the people are a process of their own on the same processors.
+
+The queue is SQLite in a temporary folder inside --folder (default: here).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from conditions import print_conditions
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from evening import Killer, Role, alive, typing, write_role  # noqa: E402 - found by the line above
+from evening_audit import Audit, audit, drained, real_violations  # noqa: E402
+
+from bot.sandbox.client import Member  # noqa: E402
+from bot.sandbox.server import Sandbox  # noqa: E402
+from bot.store import Store  # noqa: E402
+
+SATURATING = {"steps": 20, "variants": 1}
+BACKLOG = 12  # requests of nine pictures that wait before the first command is timed
+DRAIN_SECONDS = 600.0
+WARM_SECONDS = 3.0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("kills", "acknowledgement"))
+    parser.add_argument("--folder", default=".", type=Path)
+    parser.add_argument("--checkpoint", default="demo")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between a person's actions")
+    parser.add_argument("--longest", type=float, default=4.0, help="seconds of work before a kill, at most")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--rate", type=float, default=50.0, help="commands a second")
+    parser.add_argument("--processes", nargs="+", default=["run", "apart", "nice"])
+    return parser.parse_args()
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that `share` of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def tell_seconds(values: Sequence[float]) -> str:
+    """Median, 99th percentile and maximum, in seconds."""
+    if not values:
+        return "never measured"
+    p50, p99 = statistics.median(values), percentile(values, 0.99)
+    return f"median {p50:.2f} s, p99 {p99:.2f} s, longest {max(values):.2f} s ({len(values)})"
+
+
+async def kills(options: argparse.Namespace, folder: Path) -> bool:
+    """The evening; whether nothing was lost or doubled."""
+    async with Sandbox() as sandbox:
+        common = {"cache": folder / "cache", "checkpoint": options.checkpoint}
+        roles = [write_role(folder, name, sandbox, **common) for name in ("front", "worker")]
+        began = time.monotonic()
+        async with alive(roles) as operator, Member(sandbox.address, "Mina") as mina:
+            store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
+            try:
+                async with typing(sandbox, seed=options.seed, pause=options.pause) as people:
+                    killer = Killer(roles, operator, sandbox, seed=options.seed)
+                    await killer.kill(options.kills, longest_pause=options.longest)
+                evening = time.monotonic() - began
+                await drained(store, seconds=DRAIN_SECONDS)
+                found = await audit(store, mina, people, worker_kills=roles[1].kills)
+            finally:
+                await store.close()
+        tell_kills(roles, killer, found, seconds=evening)
+        complaints = [*found.mistakes, *real_violations(sandbox.violations)]
+        for complaint in complaints:
+            print(f"WRONG: {complaint}")
+        used = sum((person.used for person in people), people[0].used.__class__())
+        print(f"people used {dict(used)}")
+        return not complaints
+
+
+def tell_kills(roles: Sequence[Role], killer: Killer, found: Audit, *, seconds: float) -> None:
+    """Print what the evening was and what became of it."""
+    by_role = ", ".join(f"{role.name} {role.kills}" for role in roles)
+    print(
+        f"{sum(killer.moments.values())} moments {dict(killer.moments)} in {seconds:.0f} s; kills: {by_role}"
+    )
+    print(
+        f"{found.asked} requests: {found.failed} told at once that nobody answers, {found.unanswered} "
+        "promised an answer by a process that died before it accepted them"
+    )
+    accepted = sum(found.jobs.values())
+    print(f"{accepted} accepted {dict(found.jobs)}, delivered {dict(found.outcomes)}")
+    share = found.twice / max(1, found.claims)
+    print(
+        f"{found.pictures} pictures from {found.claims} claims; "
+        f"{found.twice} begun for nothing ({share:.1%}), each once for one kill of its worker"
+    )
+    for role in roles:
+        print(f"{role.name} well again after a kill: {tell_seconds(role.recoveries)}")
+
+
+async def acknowledgement(options: argparse.Namespace, folder: Path) -> bool:
+    """Time the answers in each arrangement of processes; whether all are within half a second."""
+    good = True
+    for processes in options.processes:
+        place = folder / processes
+        place.mkdir()
+        p99 = await _acknowledged(options, place, folder / "cache", processes)
+        good = good and p99 <= 0.5
+    return good
+
+
+async def _acknowledged(options: argparse.Namespace, place: Path, cache: Path, processes: str) -> float:
+    async with Sandbox() as sandbox:
+        names = ("run",) if processes == "run" else ("front", "worker")
+        roles = [
+            write_role(place, name, sandbox, cache=cache, checkpoint=options.checkpoint) for name in names
+        ]
+        async with alive(roles) as operator, Member(sandbox.address, "Mina") as mina:
+            if processes == "nice" and roles[-1].process is not None:
+                os.setpriority(os.PRIO_PROCESS, roles[-1].process.process.pid, 10)
+                _renice_threads(roles[-1].process.process.pid)
+            for _ in range(BACKLOG):
+                await mina.imagine(prompt="a red circle", steps=50, variants=9)
+            await asyncio.sleep(WARM_SECONDS)
+            before = len(sandbox.acknowledgement_seconds)
+            await send(mina, rate=options.rate, seconds=options.seconds)
+            await asyncio.sleep(WARM_SECONDS)
+            waits = sandbox.acknowledgement_seconds[before:]
+            stalls = [await role.metrics(operator) for role in roles]
+        answered = [wait for wait in waits if wait is not None]
+        print(
+            f"{processes:>5}: {len(waits)} commands, {len(waits) - len(answered)} never acknowledged; "
+            f"{tell_milliseconds(answered)}"
+        )
+        for role, counted in zip(roles, stalls, strict=True):
+            longest = counted["sdjax_loop_longest_stall_seconds"] * 1e3
+            print(
+                f"       {role.name}: {counted['sdjax_loop_stalls_total']:.0f} stalls over 250 ms "
+                f"(longest {longest:.0f} ms), {counted['process_cpu_seconds_total']:.0f} s of processor time"
+            )
+        return percentile(answered, 0.99)
+
+
+def _renice_threads(pid: int) -> None:
+    """On Linux a priority is each thread's own; those to come inherit it."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        os.setpriority(os.PRIO_PROCESS, int(thread.name), 10)
+
+
+async def send(member: Member, *, rate: float, seconds: float) -> None:
+    """Commands at fixed moments, whether earlier ones have been answered or not."""
+    began = time.monotonic()
+    calls: set[asyncio.Task[str]] = set()
+    for number in range(round(rate * seconds)):
+        await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
+        calls.add(asyncio.create_task(member.imagine(prompt="a red circle", seed=number, **SATURATING)))
+    await asyncio.gather(*calls)
+
+
+def tell_milliseconds(values: Sequence[float]) -> str:
+    """Median, 95th and 99th percentile and maximum, in milliseconds."""
+    shares = (0.5, 0.95, 0.99)
+    p50, p95, p99 = (percentile(values, share) * 1e3 for share in shares)
+    return f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, p99 {p99:.0f} ms, longest {max(values) * 1e3:.0f} ms"
+
+
+def main() -> None:
+    """Print the conditions, then the figures; the status is 1 where a goal is missed."""
+    options = arguments()
+    work = {"kills": kills, "acknowledgement": acknowledgement}[options.what]
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="faults-benchmark-") as made:
+        print_conditions("jax", "discord.py", "sqlalchemy", "aiosqlite")
+        print(
+            f"load {os.getloadavg()[0]:.1f}; checkpoint {options.checkpoint} at 64x64, 2 seats on each of 2"
+        )
+        sys.exit(0 if asyncio.run(work(options, Path(made).absolute())) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""After an evening: whether everything that was accepted was delivered, once, and nothing is left over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from evening import Message, Person, interaction_of, is_final, is_of_job
+
+from bot.jobs import State
+from bot.sandbox.client import Member
+from bot.store import Store
+from bot.store.tables import deliveries, images, jobs
+
+TELLING = ("deferred and never answered within 15 min",)  # of requests that died before they were accepted
+
+
+@dataclass(kw_only=True)
+class Audit:
+    """What was found; `mistakes` must be empty."""
+
+    mistakes: list[str] = field(default_factory=list)
+    jobs: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    pictures: int = 0
+    claims: int = 0
+    deaths: int = 0
+    asked: int = 0
+    failed: int = 0
+    unanswered: int = 0
+
+    @property
+    def twice(self) -> int:
+        """How many times an image was begun again after the death of its worker."""
+        return self.deaths
+
+
+async def drained(store: Store, *, seconds: float) -> None:
+    """Return once nothing waits, runs or is to be delivered."""
+    async with asyncio.timeout(seconds):
+        while not await _is_empty(store):  # noqa: ASYNC110 - another process sets no event
+            await asyncio.sleep(0.1)
+
+
+async def _is_empty(store: Store) -> bool:
+    backlog = await store.backlog()
+    return not (backlog.waiting or backlog.running or backlog.undelivered)
+
+
+async def audit(store: Store, member: Member, people: Sequence[Person], *, worker_kills: int) -> Audit:
+    """Compare what people see with what the store has."""
+    found = Audit()
+    rows, of_job = await _read(store)
+    messages: dict[str, list[Message]] = defaultdict(list)
+    for message in await member.messages():
+        messages[interaction_of(message)].append(message)
+    for row in rows:
+        found.jobs[row.state.value] += 1
+        found.outcomes[row.outcome or "none"] += 1
+        _check_job(row, messages.pop(str(row.interaction_id), []), found)
+        for image in of_job[row.id]:
+            _check_image(image, row, worker_kills, found)
+    _check_people(people, {str(row.interaction_id) for row in rows}, messages, found)
+    return found
+
+
+async def _read(store: Store) -> tuple[list[Any], dict[str, list[Any]]]:
+    columns = (jobs.c.id, jobs.c.interaction_id, jobs.c.state, deliveries.c.outcome, deliveries.c.message_id)
+    async with store._database.read() as connection:
+        with_delivery = sa.select(*columns).join(deliveries, isouter=True).order_by(jobs.c.created_at)
+        rows = list(await connection.execute(with_delivery))
+        of_job: dict[str, list[Any]] = defaultdict(list)
+        for image in await connection.execute(sa.select(images)):
+            of_job[image.job_id].append(image)
+    return rows, of_job
+
+
+def _check_job(row: Any, shown: list[Message], found: Audit) -> None:
+    name = f"job {row.id} ({row.state.value}, {row.outcome})"
+    if not row.state.final:
+        found.mistakes.append(f"{name} has not ended")
+    if row.outcome is None:
+        found.mistakes.append(f"{name} was not delivered")
+    if len(shown) != 1:
+        found.mistakes.append(f"{name} has {len(shown)} messages")
+        return
+    (message,) = shown
+    if not is_final(message):
+        found.mistakes.append(f"{name} still shows {message['components']}")
+    pictures = [each["filename"] for each in message["attachments"]]
+    if row.state is State.DONE and (len(pictures) != 1 or not pictures[0].startswith(row.id)):
+        found.mistakes.append(f"{name} shows {pictures}")
+    if row.message_id is not None and str(row.message_id) != message["id"]:
+        found.mistakes.append(f"{name} was noted at another message")
+
+
+def _check_image(image: Any, row: Any, worker_kills: int, found: Audit) -> None:
+    found.pictures += image.state is State.DONE
+    found.claims += image.fencing_token
+    found.deaths += image.worker_deaths
+    if not image.state.final:
+        found.mistakes.append(f"image {image.id} of {row.id} is still held")
+    again = max(0, image.fencing_token - 1)
+    if again > image.worker_deaths or image.worker_deaths > worker_kills:
+        found.mistakes.append(
+            f"image {image.id} was claimed {image.fencing_token} times for {image.worker_deaths} deaths"
+        )
+
+
+def _check_people(
+    people: Sequence[Person], stored: set[str], left: dict[str, list[Message]], found: Audit
+) -> None:
+    for person in people:
+        person.read()
+        found.asked += len(person.asked)
+        found.failed += len(person.failed & person.asked - stored)
+        found.unanswered += len(person.asked - person.failed - stored)
+        found.mistakes += [
+            f"{interaction} was said to be queued and is not" for interaction in person.promised - stored
+        ]
+    strange = [message for messages in left.values() for message in messages if is_of_job(message)]
+    found.mistakes += [f"message {message['id']} shows a job that is not its own" for message in strange]
+
+
+def real_violations(violations: Sequence[str]) -> list[str]:
+    """The sandbox's complaints, without those that a killed process cannot help."""
+    return [each for each in violations if not each.endswith(TELLING)]

@@ -1,0 +1,41 @@
+"""A short evening on which the shipped processes are killed again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from evening import Killer, alive, typing, write_role
+from evening_audit import audit, drained, real_violations
+
+from bot.sandbox.client import Member
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+KILLS = 8
+SEED = 7
+PAUSE = 0.5  # seconds between two actions of a person
+LONGEST_WORK = 2.0  # seconds from a start to the kill
+
+
+@pytest.mark.slow
+async def test_killed_at_any_moment_everything_accepted_is_delivered_exactly_once(
+    lenient: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+) -> None:
+    common = {"cache": compile_cache, "checkpoint": str(tiny_checkpoint)}
+    front = write_role(tmp_path, "front", lenient, **common)
+    worker = write_role(tmp_path, "worker", lenient, **common)
+    async with alive([front, worker]) as operator, Member(lenient.address, "Mina") as mina:
+        store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+        try:
+            async with typing(lenient, seed=SEED, pause=PAUSE) as people:
+                killer = Killer([front, worker], operator, lenient, seed=SEED)
+                await killer.kill(KILLS, longest_pause=LONGEST_WORK)
+            await drained(store, seconds=150.0)
+            found = await audit(store, mina, people, worker_kills=worker.kills)
+        finally:
+            await store.close()
+    assert found.mistakes == []
+    assert real_violations(lenient.violations) == []
+    assert front.kills + worker.kills >= KILLS
+    assert found.jobs["done"] >= KILLS, found

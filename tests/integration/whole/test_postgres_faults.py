@@ -1,0 +1,46 @@
+"""PostgreSQL restarted and cut off under the shipped processes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from postgres_server import PostgresServer
+from scene import Scene, on_stage
+
+from bot.sandbox.server import Sandbox
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sdjax-bot'"
+
+
+@pytest.fixture
+async def scene(
+    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path, postgres_url: str
+) -> AsyncIterator[Scene]:
+    database = f"{postgres_url}&timeout=2&command_timeout=5"
+    common = {"cache": compile_cache, "checkpoint": tiny_checkpoint, "database": database}
+    async with on_stage(sandbox, tmp_path, **common) as scene:
+        yield scene
+
+
+async def test_a_server_that_is_cut_off_and_restarted_loses_nothing(
+    scene: Scene, postgres_server: PostgresServer
+) -> None:
+    asked = [await scene.ask(steps=150, variants=9) for _ in range(3)]
+    await scene.counted(scene.front, "sdjax_images_running", 1)
+    postgres_server.execute(CUT)
+    asked.append(await scene.ask())
+    await scene.queued(asked[-1])
+    postgres_server.stop()
+    try:
+        assert (await scene.front.health(scene.operator) or {})["status"] == "unwell"
+        await scene.counted(scene.worker, "sdjax_store_failures_total", 1)
+    finally:
+        postgres_server.start()
+    await scene.front.well(scene.operator)
+    asked.append(await scene.ask())
+    await scene.delivered(*asked)
+    assert await scene.metric(scene.worker, 'sdjax_images_total{event="taken_back"}') == 0
+    assert "cannot be used" in scene.worker.logs()
