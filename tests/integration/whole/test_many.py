@@ -21,7 +21,7 @@ pytestmark = pytest.mark.postgres
 SHARDS = 3  # of two, both the server and direct messages would be the first one's
 OF_SERVER = (GUILD_ID >> 22) % SHARDS
 JOBS = 2  # in the server, and as many in direct messages
-LONG = {"steps": 60, "variants": 4}
+LONG = {"steps": 40, "variants": 4}
 PLACES = ("art", "dm")
 WriteConfig = Callable[..., Path]
 
