@@ -117,7 +117,8 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     )
     await stack.enter_async_context(client)
     turns, sender = Turns(), Sender(client, queue.artifacts, clock=clock)
-    progress = Progress(queue.store, sender, turns, front=name, clock=clock)
+    membership = queue.membership
+    progress = Progress(queue.store, sender, turns, front=name, clock=clock, fronts=lambda: membership.fronts)
     outbox = Outbox(
         *(queue.store, sender, turns),
         front=name,

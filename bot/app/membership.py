@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 5.0
 LIFE_SECONDS = 20.0  # without a beat, after which a process is taken for dead
-CLOCK_SECONDS = 2.0  # by which clocks may differ before it is worth a word
+FRONTS = ("front", "both")  # the roles that speak with Discord
 
 
 class Membership:
@@ -40,6 +40,12 @@ class Membership:
         self._process = process
         self._beat_seconds = beat_seconds
         self._life_seconds = life_seconds
+        self._fronts = 1
+
+    @property
+    def fronts(self) -> int:
+        """How many fronts live, as far as is known; 1 at least."""
+        return self._fronts
 
     @property
     def name(self) -> str:
@@ -52,12 +58,6 @@ class Membership:
         One that keeps results elsewhere is in the way only if it lives: that shows with its next beat. Raises
         ConfigurationError where it does, NameTaken where a stranger bears our name.
         """
-        if abs(ahead := await self._store.clock_ahead()) > CLOCK_SECONDS:
-            log.warning(
-                "this machine's clock is %.0f s %s the database server's, which loses leases",
-                abs(ahead),
-                "ahead of" if ahead > 0 else "behind",
-            )
         seen: dict[str, float] = {}
         while misfits := await self._store.join(self._process, ttl=self._life_seconds):
             for other in misfits:
@@ -80,6 +80,8 @@ class Membership:
                     await self.join()
                     beats = 0
                 beats += 1
+                living = await self._store.living()
+                self._fronts = max(1, sum(other.role in FRONTS for other in living))
                 if beats * self._beat_seconds > self._life_seconds:
                     for name in await self._store.release_dead():
                         log.warning("%s is gone, and what it had is left to others", name)

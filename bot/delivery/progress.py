@@ -40,13 +40,24 @@ class _Shown:
 
 
 class Progress:
-    """Shows how far the jobs of `front` are, in their own messages."""
+    """Shows how far the jobs of `front` are, in their own messages.
+
+    `fronts` says how many fronts there are: together they send no more edits than one alone.
+    """
 
     def __init__(
-        self, store: Store, sender: Sender, turns: Turns, *, front: str, clock: Callable[[], float]
+        self,
+        store: Store,
+        sender: Sender,
+        turns: Turns,
+        *,
+        front: str,
+        clock: Callable[[], float],
+        fronts: Callable[[], int] = lambda: 1,
     ) -> None:
         self._store = store
         self._front = front
+        self._fronts = fronts
         self._sender = sender
         self._turns = turns
         self._clock = clock
@@ -81,7 +92,8 @@ class Progress:
             log.error("the progress of jobs cannot be read: %s", error)
             return
         self._forget_all_but(jobs)
-        room = min(EDITS_A_TICK, EDITS_AT_ONCE - len(self._editing))
+        share = max(1, EDITS_A_TICK // self._fronts())
+        room = min(share, EDITS_AT_ONCE - len(self._editing))
         for job in [job for job in jobs if self._due(job)][: max(room, 0)]:
             task = asyncio.create_task(self._edit(job.id), name=f"progress {job.id}")
             self._editing.add(task)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -104,15 +103,6 @@ class ProcessVerbs(Verbs):
             await connection.execute(sa.delete(processes).where(processes.c.name.in_(dead)))
             news.results = bool(dead)
         return dead
-
-    async def clock_ahead(self) -> float:
-        """Seconds that this process's clock is ahead of the database server's; SQLite has none of its own."""
-        async with self._database.read() as connection:
-            if connection.dialect.name != "postgresql":
-                return 0.0
-            before = self._clock()
-            theirs: Any = await connection.scalar(sa.select(sa.extract("epoch", sa.func.clock_timestamp())))
-            return (before + self._clock()) / 2 - float(theirs)
 
     async def living(self) -> list[Living]:
         """The processes that were heard of in time, by name."""

@@ -1,7 +1,6 @@
 """What holds for the database on a server: a sentence for whatever is wrong with it, and its return."""
 
 import socket
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -93,13 +92,6 @@ async def test_a_server_that_went_away_is_told_and_works_once_it_is_back(
         postgres_server.start()
     assert await store.job(accepted.id) == accepted
     assert (await store.enqueue(RECIPE, origin(2))).state is State.WAITING
-
-
-async def test_a_clock_that_differs_from_the_server_s_is_noticed(postgres_url: str) -> None:
-    for ahead in (0.0, 90.0, -90.0):
-        store = await Store.open(postgres_url, clock=lambda: time.time() + ahead)  # noqa: B023 - of this turn
-        assert await store.clock_ahead() == pytest.approx(ahead, abs=1.0)
-        await store.close()
 
 
 async def test_the_bot_s_sessions_do_not_depend_on_the_server_s_defaults(

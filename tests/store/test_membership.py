@@ -1,0 +1,94 @@
+"""Processes beside each other: they are counted, refused, and missed once they are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.app.membership import Membership, joined
+from bot.config import Config, QueueConfig
+from bot.errors import ConfigurationError
+from bot.store import Store
+from bot.store.processes import Process
+
+BEAT, LIFE = 0.05, 0.5
+DEADLINE = 20.0
+WEB = Process(name="web-1", secret="a", role="front", machine="web", place="s3://pictures")
+OTHER = replace(WEB, name="web-2", secret="b")
+
+
+@pytest.fixture
+async def shared(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    yield store
+    await store.close()
+
+
+def member(store: Store, process: Process) -> Membership:
+    return Membership(store, process, beat_seconds=BEAT, life_seconds=LIFE)
+
+
+@contextlib.asynccontextmanager
+async def beating(membership: Membership) -> AsyncIterator[None]:
+    """Joined, and heard of until left: without a word, as after a kill."""
+    await membership.join()
+    task = asyncio.create_task(membership.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(what: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while not what():  # noqa: ASYNC110 - the database sets no event
+            await asyncio.sleep(BEAT / 5)
+
+
+async def test_fronts_count_each_other_and_miss_one_that_was_killed(shared: Store) -> None:
+    first = member(shared, WEB)
+    async with beating(first):
+        async with (
+            beating(member(shared, OTHER)),
+            beating(member(shared, replace(WEB, name="w", role="worker"))),
+        ):
+            await until(lambda: first.fronts == 2)
+        await until(lambda: first.fronts == 1)
+
+
+async def test_results_in_two_places_are_refused_while_somebody_lives_who_has_the_other(
+    shared: Store,
+) -> None:
+    astray = member(shared, replace(OTHER, place="folder 5eed"))
+    async with beating(member(shared, WEB)):
+        with pytest.raises(
+            ConfigurationError, match=r"web-1 \(front, on this machine\) keeps results in another"
+        ):
+            await astray.join()
+    async with asyncio.timeout(DEADLINE):
+        await astray.join()  # once the other is missed
+
+
+async def test_a_stranger_of_the_same_name_gets_the_next_number(shared: Store, tmp_path: Path) -> None:
+    url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    config = Config(queue=QueueConfig(database=url, artifacts=str(tmp_path / "pictures")))
+    async with joined(config, shared, "front") as here:
+        names = [here.name]
+    host = names[0].removesuffix("-1")
+    stranger = Process(
+        name=names[0],
+        secret="of another machine",
+        role="front",
+        machine=host,
+        place=f"folder {(tmp_path / 'pictures' / '.place').read_text()}",
+    )
+    assert await shared.join(stranger, ttl=60.0) == []
+    async with joined(config, shared, "front") as here:
+        assert here.name == f"{host}-2"
+    assert [process.name for process in await shared.living()] == [stranger.name]
