@@ -16,6 +16,7 @@ from enum import StrEnum
 from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, Sampler
 
 MAX_VARIANTS = 9
+BATCHES_AHEAD = 2  # that a worker claims of each lane: one being painted, one ready when it ends
 SHAPE_TOLERANCE = 0.03  # of the logarithms of their proportions: 1216x832 counts as 3:2
 
 

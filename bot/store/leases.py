@@ -62,15 +62,23 @@ class LeaseVerbs(Verbs):
 
         Returns the ids of images that are no longer ours or were cancelled: stop painting them.
         """
-        expires_at = self._clock() + ttl
-        kept: set[int] = set()
+        if not claims_with_steps:
+            return set()
+        steps = {claim.image_id: step for claim, step in claims_with_steps.items()}
+        told = {claim.image_id: trouble for claim, trouble in troubles.items()}
+        tokens = [(claim.image_id, claim.fencing_token) for claim in claims_with_steps]
+        ours = sa.tuple_(images.c.id, images.c.fencing_token).in_(tokens), images.c.state == State.RUNNING
+        look = sa.select(images.c.id).where(*ours).order_by(images.c.id).with_for_update()
         async with self._database.write() as connection:
-            for claim, step in sorted(claims_with_steps.items(), key=lambda item: item[0].image_id):
-                now = {"lease_expires_at": expires_at, "step": step, "trouble": troubles.get(claim)}
-                statement = sa.update(images).where(_ours(claim), images.c.state == State.RUNNING)
-                changed = await connection.execute(statement.values(now))
-                kept |= {claim.image_id} if changed.rowcount else set()
-        return {claim.image_id for claim in claims_with_steps} - kept
+            kept = list(await connection.scalars(look))  # locked in the order that all others lock them in
+            if kept:
+                values = {
+                    "lease_expires_at": self._clock() + ttl,
+                    "step": sa.case({image_id: steps[image_id] for image_id in kept}, value=images.c.id),
+                    "trouble": _by_image({image_id: told.get(image_id) for image_id in kept}),
+                }
+                await connection.execute(sa.update(images).where(images.c.id.in_(kept)).values(values))
+        return steps.keys() - set(kept)
 
     async def complete(
         self, claim: Claim, *, artifact: str, seconds: float, notes: Notes | None = None
@@ -157,6 +165,12 @@ class LeaseVerbs(Verbs):
             ]
             news.work, news.results = bool(rows), any(ended)
         return len(rows)
+
+
+def _by_image(texts: Mapping[int, str | None]) -> sa.Case[str | None] | None:
+    """The text of each image; null for all where there is none."""
+    said = {image_id: text for image_id, text in texts.items() if text is not None}
+    return sa.case(said, value=images.c.id, else_=sa.null()) if said else None
 
 
 def _ours(claim: Claim) -> sa.ColumnElement[bool]:

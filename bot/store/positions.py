@@ -6,8 +6,10 @@ in that of their lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,13 +18,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import Position, State
 from bot.store import estimate
-from bot.store.estimate import Ahead, Line
-from bot.store.tables import images, jobs, offered_lanes, run_times, workers
+from bot.store.estimate import Ahead, Arrival, Bench, Line
+from bot.store.tables import images, jobs, offered_lanes, run_times, virtual_clock, workers
+from bot.store.traffic import Flow, faster
 from bot.store.verbs import Verbs
 
 Point = tuple[float, int]
 """A place in an order: a tag, and what stands between equal ones."""
 
+RECENT_IMAGES = 400
+RECENT_SECONDS = 120.0
+COUNTED_SECONDS = 3.0  # how old what is known of all lanes together may be
+LEAST_SECONDS = 60.0  # a shorter time tells nothing of how much comes in
 NOT_WAITING = Position(place=0, ahead=0, seconds=None)
 _REQUESTS = sa.tuple_(jobs.c.tag, jobs.c.interaction_id)
 _IMAGES = sa.tuple_(images.c.tag, images.c.id)
@@ -34,6 +41,9 @@ _WAITING_WORK = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(images.c
 
 class PositionVerbs(Verbs):
     """Places in the queue, and times to start from measured run times and announced seats."""
+
+    _counted_at: float | None = None
+    _flows_then: Mapping[str, Flow] = MappingProxyType({})
 
     async def position(self, job_id: str) -> Position:
         """How this job stands; place 0 once nothing of it waits. Raises UnknownJob."""
@@ -51,39 +61,120 @@ class PositionVerbs(Verbs):
             places = await _counted(
                 connection, _WAITING_REQUESTS, _REQUESTS, [_request_point(row) for row in first]
             )
+            virtual_time = await connection.scalar(sa.select(virtual_clock.c.time)) or 0.0
+            recent = await _recent(connection, since=self._clock() - RECENT_SECONDS) if first else []
+            flows = await self._flows(connection, recent) if first else {}
             found = dict.fromkeys(known, NOT_WAITING)
             for lane, rows in groupby(sorted(first, key=lambda row: row.lane), key=lambda row: row.lane):
                 waiting = list(rows)
-                line = await self._line(connection, lane)
-                work = _WAITING_WORK.where(images.c.lane == lane)
-                ahead = await _counted(connection, work, _IMAGES, [(row.tag, row.id) for row in waiting])
+                line = await self._line(connection, lane, recent)
+                waits = _WAITING_WORK.where(images.c.lane == lane)
+                ahead = await _counted(connection, waits, _IMAGES, [(row.tag, row.id) for row in waiting])
                 for row in waiting:
                     (requests,), (count, steps) = places[_request_point(row)], ahead[row.tag, row.id]
-                    seconds = estimate.seconds_to_start(line, Ahead(images=count, steps=steps))
+                    lead = row.tag - virtual_time
+                    work = Ahead(images=count, steps=steps, lead=lead, user_id=row.user_id)
+                    seconds = estimate.seconds_to_start(line, work)
+                    if seconds is not None and lane in flows:
+                        seconds *= faster(lane, estimate.steps_ahead(line, work), flows)
                     found[row.job_id] = Position(place=requests + 1, ahead=count, seconds=seconds)
         return found
 
-    async def _line(self, connection: AsyncConnection, lane: str) -> Line:
+    async def _line(self, connection: AsyncConnection, lane: str, recent: Sequence[Any]) -> Line:
         """How a lane is painted now."""
-        offered = sa.select(sa.func.sum(offered_lanes.c.seats)).join(workers)
-        now = offered_lanes.c.lane == lane, workers.c.expires_at > self._clock()
         pace = sa.select(run_times.c.seconds_per_step).where(run_times.c.lane == lane)
-        left = (
-            sa.select(images.c.steps - images.c.step)
+        offered = (
+            sa.select(offered_lanes.c.worker, offered_lanes.c.seats)
+            .join(workers)
+            .where(offered_lanes.c.lane == lane, workers.c.expires_at > self._clock())
+            .order_by(offered_lanes.c.worker)
+        )
+        running = (
+            sa.select(images.c.worker, images.c.steps - images.c.step)
             .where(images.c.state == State.RUNNING, images.c.lane == lane)
-            .order_by(images.c.step.desc(), images.c.id)
+            .order_by(images.c.step.desc(), images.c.tag, images.c.id)
         )
+        left: dict[str, list[int]] = defaultdict(list)
+        for worker, steps in await connection.execute(running):
+            left[worker].append(steps)
         return Line(
-            seats=await connection.scalar(offered.where(*now)) or 0,
+            benches=tuple(
+                Bench(seats=row.seats, running=tuple(left[row.worker]))
+                for row in await connection.execute(offered)
+            ),
             pace=await connection.scalar(pace),
-            running=tuple(await connection.scalars(left)),
+            arrivals=tuple(
+                Arrival(user_id=row.user_id, steps=row.steps, lead=row.lead)
+                for row in recent
+                if row.lane == lane
+            ),
+            seconds=_seconds_of(recent, self._clock()),
         )
+
+    async def _flows(self, connection: AsyncConnection, recent: Sequence[Any]) -> Mapping[str, Flow]:
+        """How every lane is used that is painted now; counted anew every few seconds only."""
+        now = self._clock()
+        if self._counted_at is not None and 0 <= now - self._counted_at < COUNTED_SECONDS:
+            return self._flows_then
+        lane = images.c.lane
+        seats = (
+            sa.select(offered_lanes.c.lane, sa.func.sum(offered_lanes.c.seats).label("seats"))
+            .join(workers)
+            .where(workers.c.expires_at > now)
+            .group_by(offered_lanes.c.lane)
+        )
+        offered = {row.lane: row.seats for row in await connection.execute(seats)}
+        paces = sa.select(run_times.c.lane, run_times.c.seconds_per_step)
+        pace = {row.lane: row.seconds_per_step for row in await connection.execute(paces)}
+        waits = sa.select(lane, sa.func.sum(images.c.steps).label("steps")).where(
+            images.c.state == State.WAITING
+        )
+        waiting = {row.lane: row.steps for row in await connection.execute(waits.group_by(lane))}
+        left = sa.func.sum(images.c.steps - images.c.step).label("steps")
+        runs = sa.select(lane, sa.func.count().label("images"), left).where(images.c.state == State.RUNNING)
+        running = {row.lane: (row.images, row.steps) for row in await connection.execute(runs.group_by(lane))}
+        inflow: Counter[str] = Counter()
+        for row in recent:
+            inflow[row.lane] += row.steps
+        seconds = _seconds_of(recent, now)
+        self._counted_at = now
+        self._flows_then = {
+            name: Flow(
+                seats=offered[name],
+                taken=min(offered[name], running.get(name, (0, 0))[0]),
+                pace=pace[name],
+                left=waiting.get(name, 0) + running.get(name, (0, 0))[1],
+                inflow=inflow[name] / seconds,
+            )
+            for name in offered.keys() & pace.keys()
+            if offered[name] > 0
+        }
+        return self._flows_then
+
+
+def _seconds_of(recent: Sequence[Any], now: float) -> float:
+    return max(LEAST_SECONDS, now - min((row.created_at for row in recent), default=now))
+
+
+async def _recent(connection: AsyncConnection, *, since: float) -> list[Any]:
+    """The images that came last, as far as they came since then."""
+    newest = (
+        sa.select(images.c.job_id, images.c.lane, images.c.steps, images.c.lead)
+        .order_by(images.c.id.desc())
+        .limit(RECENT_IMAGES)
+        .subquery()
+    )
+    columns = newest.c.lane, newest.c.steps, newest.c.lead, jobs.c.user_id, jobs.c.created_at
+    statement = sa.select(*columns).join(jobs, jobs.c.id == newest.c.job_id).where(jobs.c.created_at >= since)
+    return list(await connection.execute(statement))
 
 
 async def _first_waiting(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Any]:
     """The image of each of these jobs that is next of those that wait."""
     statement = (
-        sa.select(images.c.job_id, images.c.id, images.c.tag, images.c.lane, jobs.c.interaction_id)
+        sa.select(
+            images.c.job_id, images.c.id, images.c.tag, images.c.lane, jobs.c.interaction_id, jobs.c.user_id
+        )
         .join(jobs)
         .where(images.c.job_id.in_(job_ids), images.c.state == State.WAITING)
         .order_by(images.c.tag.desc(), images.c.id.desc())

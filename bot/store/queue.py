@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -203,7 +203,7 @@ class _Adding:
         job_id: str | None = None
         while job_id is None:  # a second turn only where the id is taken, or the place in the family
             wanted = await self.wish(connection)
-            tags, shares = await self._tags(connection, wanted.recipe)
+            virtual_time, tags, shares = await self._tags(connection, wanted.recipe)
             job_id = await connection.scalar(
                 insert(connection, jobs)
                 .values(**self._job_values(wanted), tag=tags[0], slowed=self._slows(wanted.recipe))
@@ -212,7 +212,11 @@ class _Adding:
             )
             if job_id is None and (other := await _job_of(connection, self.origin.interaction_id)):
                 return other  # another process stored the same interaction in this moment
-        await _add_images(connection, job_id, wanted.recipe, tags=tags, shares=shares)
+        rows = [
+            {"share": share, "tag": tag, "lead": tag - virtual_time}
+            for tag, share in zip(tags, shares, strict=True)
+        ]
+        await _add_images(connection, job_id, wanted.recipe, rows)
         if names := set(wanted.recipe.start_pictures):
             starts = [{"job_id": job_id, "artifact": name} for name in sorted(names)]
             await connection.execute(sa.insert(start_pictures), starts)
@@ -228,29 +232,27 @@ class _Adding:
         of_job = {"id": new_job_id(), "state": State.WAITING, "created_at": self.now}
         return {**of_job, "recipe": recipe_values(wanted.recipe), **wanted.place, **asdict(self.origin)}
 
-    async def _tags(self, connection: AsyncConnection, recipe: Recipe) -> tuple[list[float], list[float]]:
-        """The images' tags, and what each adds to its person's; `wait_for_turn` keeps others from them."""
+    async def _tags(
+        self, connection: AsyncConnection, recipe: Recipe
+    ) -> tuple[float, list[float], list[float]]:
+        """Virtual time, the images' tags, and what each adds to its person's, whom `wait_for_turn` keeps."""
         virtual_time = sa.select(virtual_clock.c.time).scalar_subquery().label("time")
         times = sa.select(last_tags.c.tag, virtual_time).where(last_tags.c.user_id == self.origin.user_id)
         now = (await connection.execute(times)).one()
         one = fairness.share(recipe.cost, self.weight)
         shares = fairness.shares(one, count=recipe.variants, room=self.room)
-        return fairness.tag_images(virtual_time=now.time, last_tag=now.tag, shares=shares), shares
+        tags = fairness.tag_images(virtual_time=now.time, last_tag=now.tag, shares=shares)
+        return now.time, tags, shares
 
 
 async def _add_images(
-    connection: AsyncConnection,
-    job_id: str,
-    recipe: Recipe,
-    *,
-    tags: Sequence[float],
-    shares: Sequence[float],
+    connection: AsyncConnection, job_id: str, recipe: Recipe, places: Sequence[Mapping[str, float]]
 ) -> None:
     values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps}
     values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
     rows = [
-        {**values, "index": index, "seed": recipe.request(index).seed, "share": share, "tag": tag}
-        for index, (tag, share) in enumerate(zip(tags, shares, strict=True))
+        {**values, **place, "index": index, "seed": recipe.request(index).seed}
+        for index, place in enumerate(places)
     ]
     await connection.execute(sa.insert(images), rows)
 

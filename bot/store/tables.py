@@ -69,6 +69,9 @@ images = sa.Table(
     sa.Column("steps", sa.Integer, nullable=False),
     sa.Column("share", sa.Double, nullable=False),  # cost / weight: what the image moved its user's tag by
     sa.Column("tag", sa.Double, nullable=False),
+    sa.Column(
+        "lead", sa.Double, nullable=False, server_default="0"
+    ),  # its tag over virtual time when it came
     sa.Column("state", _State, nullable=False),
     sa.Column("step", sa.Integer, nullable=False),
     sa.Column("worker", sa.String(255)),

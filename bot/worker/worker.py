@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from bot.album import keep
 from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
-from bot.jobs import Claim, Notes
+from bot.jobs import BATCHES_AHEAD, Claim, Notes
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.store.store import Store
@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-BATCHES_AHEAD = 2  # one being painted, one ready when it ends
 POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 1.0  # also how fresh the step is that people see
 EXPIRY_SECONDS = 5.0

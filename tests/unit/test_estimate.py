@@ -8,15 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.store.estimate import Ahead, Line, seconds_to_start
+from bot.store.estimate import Ahead, Arrival, Bench, Line, overtaking, seconds_to_start
+from bot.store.traffic import Flow, faster
 
 PACE = 0.5
 
 
-def start(images: int, steps: int = 0, *, seats: int, running: tuple[int, ...] = ()) -> float | None:
-    return seconds_to_start(
-        Line(seats=seats, pace=PACE, running=running), Ahead(images=images, steps=steps or 10 * images)
-    )
+def line(*benches: tuple[int, tuple[int, ...]], arrivals: tuple[Arrival, ...] = ()) -> Line:
+    """A lane of workers with so many seats each, who have claimed images of so many steps."""
+    made = tuple(Bench(seats=seats, running=running) for seats, running in benches)
+    return Line(benches=made, pace=PACE, arrivals=arrivals)
+
+
+def start(images: int, *, seats: int, running: tuple[int, ...] = ()) -> float | None:
+    return seconds_to_start(line((seats, running)), Ahead(images=images, steps=10 * images))
 
 
 def test_a_free_seat_is_taken_at_once() -> None:
@@ -38,9 +43,16 @@ def test_an_image_past_its_last_step_frees_its_seat_now() -> None:
     assert start(0, seats=1, running=(-2,)) == 0.0
 
 
+def test_a_worker_with_room_claims_and_what_it_claimed_before_sits_down_first() -> None:
+    full, other = (1, (8, 20)), (1, (30,))
+    assert seconds_to_start(line(full, other), Ahead(images=0, steps=0)) == pytest.approx(15.0)
+    assert seconds_to_start(line(full, other), Ahead(images=1, steps=10)) == pytest.approx(14.0)
+
+
 def test_without_seats_or_measurements_the_time_is_not_known() -> None:
-    assert seconds_to_start(Line(seats=0, pace=PACE), Ahead(images=0, steps=0)) is None
-    assert seconds_to_start(Line(seats=1, pace=None), Ahead(images=0, steps=0)) is None
+    assert seconds_to_start(line((0, ())), Ahead(images=0, steps=0)) is None
+    unmeasured = Line(benches=(Bench(seats=1),), pace=None)
+    assert seconds_to_start(unmeasured, Ahead(images=0, steps=0)) is None
 
 
 @given(
@@ -55,5 +67,44 @@ def test_many_alike_are_told_as_if_each_were_seated_alone(
     free_at = [0.0] * seats
     for left in running + [steps] * images:
         heapq.heapreplace(free_at, free_at[0] + PACE * left)
-    found = start(images, images * steps, seats=seats, running=tuple(running))
-    assert found == pytest.approx(free_at[0])
+    found = seconds_to_start(line((seats, tuple(running))), Ahead(images=images, steps=images * steps))
+    assert found == pytest.approx(free_at[0], abs=PACE * max([steps, *running]))
+
+
+def test_those_who_come_with_less_lead_are_counted_by_how_much_room_they_have() -> None:
+    came = (
+        Arrival(user_id=2, steps=60, lead=1.0),  # before three quarters of the way
+        Arrival(user_id=3, steps=60, lead=4.0),  # behind
+        Arrival(user_id=1, steps=60, lead=1.0),  # their own
+    )
+    far = Ahead(images=9, steps=90, lead=4.0, user_id=1)
+    assert overtaking(line((1, ()), arrivals=came), far) == pytest.approx(0.75)
+    near = Ahead(images=0, steps=0, lead=1.0, user_id=1)
+    assert overtaking(line((1, ()), arrivals=came), near) == 0.0
+
+
+def test_who_is_overtaken_starts_later() -> None:
+    came = (Arrival(user_id=2, steps=24, lead=0.0),)  # two steps in five seconds, a fifth of what is painted
+    wait = Ahead(images=4, steps=40, lead=1.0, user_id=1)
+    assert seconds_to_start(line((1, ()), arrivals=came), wait) == pytest.approx(5 * 10 * PACE)
+
+
+def flow(**values: float) -> Flow:
+    return Flow(**{"seats": 1, "taken": 1, "pace": 1.0, "left": 10.0, "inflow": 0.0, **values})  # type: ignore[arg-type]
+
+
+def test_a_lane_alone_goes_as_it_was_measured() -> None:
+    assert faster("a", 10, {"a": flow()}) == 1.0
+    assert faster("a", 10, {"a": flow(), "b": flow(taken=0, left=0.0)}) == 1.0
+
+
+def test_a_lane_goes_faster_once_the_other_has_nothing_left() -> None:
+    # Both have half of the devices until the other's 10 steps are done, then this one all of them.
+    assert faster("a", 20, {"a": flow(), "b": flow()}) == pytest.approx((10 + 5) / 20)
+    assert faster("a", 10, {"a": flow(), "b": flow()}) == pytest.approx(1.0)
+
+
+def test_what_still_comes_in_for_the_other_lane_keeps_its_part_of_the_devices() -> None:
+    alone = faster("a", 100, {"a": flow(), "b": flow()})
+    beside = faster("a", 100, {"a": flow(), "b": flow(inflow=0.5)})
+    assert alone < beside < 1.0
