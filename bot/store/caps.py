@@ -14,6 +14,7 @@ from bot.errors import UserMistake
 from bot.jobs import Caps, Origin, State
 from bot.store.database import insert
 from bot.store.tables import images, jobs, last_tags, turns
+from bot.store.transitions import among
 
 NEAR = 500
 """Places left from which on people are let in one after the other: more than come in at one moment."""
@@ -57,7 +58,7 @@ async def room_at_full_share(connection: AsyncConnection, caps: Caps, user_id: i
     waiting = (
         sa.select(sa.func.count())
         .select_from(jobs.join(images))
-        .where(active, jobs.c.user_id == user_id, images.c.state == State.WAITING)
+        .where(active, jobs.c.user_id == user_id, among(images, State.WAITING))
     )
     return max(0, caps.images_at_full_share - (await connection.scalar(waiting) or 0))
 

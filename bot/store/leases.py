@@ -20,7 +20,7 @@ from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import insert
 from bot.store.rows import load_job, notes_values, recipe_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
-from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
+from bot.store.transitions import ACTIVE, among, lock_job, lock_jobs, move, settle
 from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane
 
@@ -235,7 +235,7 @@ async def _lease(
 async def _begin(connection: AsyncConnection, job_ids: Iterable[str], *, now: float) -> None:
     """`settle` for jobs of which an image runs now: such a job runs, whatever its other images do."""
     started = {"state": State.RUNNING, "started_at": sa.func.coalesce(jobs.c.started_at, now)}
-    which = jobs.c.id.in_(sorted(job_ids)), jobs.c.state.in_(ACTIVE)
+    which = jobs.c.id.in_(sorted(job_ids)), among(jobs, *ACTIVE)
     await connection.execute(sa.update(jobs).where(*which).values(started))
 
 

@@ -21,6 +21,7 @@ from bot.store import estimate
 from bot.store.estimate import Ahead, Arrival, Bench, Line
 from bot.store.tables import images, jobs, offered_lanes, run_times, virtual_clock, workers
 from bot.store.traffic import Flow, faster
+from bot.store.transitions import among
 from bot.store.verbs import Verbs
 
 Point = tuple[float, int]
@@ -176,7 +177,7 @@ async def _first_waiting(connection: AsyncConnection, job_ids: Sequence[str]) ->
             images.c.job_id, images.c.id, images.c.tag, images.c.lane, jobs.c.interaction_id, jobs.c.user_id
         )
         .join(jobs)
-        .where(images.c.job_id.in_(job_ids), images.c.state == State.WAITING)
+        .where(images.c.job_id.in_(job_ids), among(images, State.WAITING))
         .order_by(images.c.tag.desc(), images.c.id.desc())
     )
     return list({row.job_id: row for row in await connection.execute(statement)}.values())
