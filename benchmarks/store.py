@@ -1,15 +1,16 @@
-"""What the queue costs: enqueues a second, and claims while 100 to 10,000 images wait.
+"""What the queue costs and whether it is fair: on SQLite, on PostgreSQL, and with a crowd at it.
 
-    python benchmarks/store.py [FOLDER]
+    python benchmarks/store.py [FOLDER] [--only sqlite postgresql fairness load]
 
-The database is made in a folder of its own inside FOLDER (default: here), because the disk decides what a
-commit costs.
+The databases are made in folders of their own inside FOLDER (default: here), because the disk decides what
+a commit costs. PostgreSQL's user must be allowed to reach FOLDER.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import sqlite3
 import statistics
@@ -18,45 +19,25 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import sqlalchemy as sa
 from conditions import print_conditions
+from store_evening import Clock, Evening, Size, busy_evening, flood, jain
+from store_load import load_run
+from store_servers import postgresql
+from store_verbs import SEATS, USERS, VARIANTS, Crowd, Samples, latencies, rate, whole_lives
 
-from bot.jobs import Origin, Recipe
 from bot.store import Store
-from sdjax_engine.request import Sampler
 
-WAITING = (100, 1_000, 10_000)
-CLAIMS = 50
-SEATS = 8
-USERS = 50
+WAITING = (100, 1_000, 10_000, 100_000)
 COMMITS = 100
-
-
-def recipe(number: int) -> Recipe:
-    return Recipe(
-        prompt="a red circle on a white background",
-        seed=number,
-        variants=4,
-        num_inference_steps=10 + number % 20,
-        guidance_scale=5.0,
-        sampler=Sampler.DDIM,
-        width=128,
-        height=128,
-        model="demo",
-    )
-
-
-def origin(number: int) -> Origin:
-    return Origin(
-        interaction_id=number,
-        interaction_token="x" * 200,
-        token_expires_at=time.time() + 900,
-        application_id=1,
-        user_id=number % USERS,
-        guild_id=1,
-        channel_id=1,
-        locale="en-US",
-        private=False,
-    )
+LIVES = 200
+PARTS = ("sqlite", "postgresql", "fairness", "load")
+SIZES = (
+    Size(side=512, seats=8, step_seconds=0.25),
+    Size(side=640, seats=8, step_seconds=0.4),
+    Size(side=768, seats=4, step_seconds=0.4),
+)
+ONE_SIZE = (Size(side=512, seats=8, step_seconds=0.25),)
 
 
 def commit_milliseconds(folder: Path, synchronous: str) -> float:
@@ -73,36 +54,69 @@ def commit_milliseconds(folder: Path, synchronous: str) -> float:
     return statistics.median(times) * 1e3
 
 
-async def claim_milliseconds(store: Store) -> list[float]:
-    """Times of claims for a batch, each given back afterwards so that as many wait again."""
-    times = []
-    for _ in range(CLAIMS):
-        began = time.perf_counter()
-        claims = await store.claim("benchmark", limit=SEATS, ttl=60)
-        times.append((time.perf_counter() - began) * 1e3)
-        for claim in claims:
-            await store.give_back(claim)
-    return sorted(times)
-
-
-async def measure(folder: Path) -> None:
-    store = await Store.open(f"sqlite:///{folder / 'queue.sqlite3'}")
-    jobs = 0
+async def growth(url: str) -> None:
+    """Print jobs a second, and what each verb takes with more and more images waiting."""
+    store = await Store.open(url)
+    crowd = Crowd(store)
+    print(f"whole lives, one after the other: {await whole_lives(crowd, LIVES):.0f} jobs/s")
+    found: dict[int, Samples] = {}
     for waiting in WAITING:
-        began, before = time.perf_counter(), jobs
-        for jobs in range(before + 1, waiting // 4 + 1):
-            await store.enqueue(recipe(jobs), origin(jobs))
-        rate = (jobs - before) / (time.perf_counter() - began)
-        times = await claim_milliseconds(store)
-        last = (await store.job_by_interaction(jobs)).id
-        began = time.perf_counter()
-        await store.position(last)
-        position = (time.perf_counter() - began) * 1e3
-        print(
-            f"{waiting:>6} images waiting: {rate:4.0f} enqueues/s, claim of {SEATS} images median "
-            f"{statistics.median(times):.1f} ms (slowest {times[-1]:.1f}), position {position:.1f} ms"
-        )
+        await crowd.fill(waiting)
+        await vacuum(store)
+        found[waiting] = await latencies(crowd)
+        said = ", ".join(f"{name} {value:.1f}" for name, value in found[waiting].items())
+        print(f"{waiting:>7} waiting, load {os.getloadavg()[0]:.1f}; ms: {said}")
+    print(f"requests of {VARIANTS} images, one after the other: {await rate(crowd, LIVES):.0f} jobs/s")
+    least, most = found[WAITING[0]], found[WAITING[-1]]
+    allowed = math.log(WAITING[-1]) / math.log(WAITING[0])
+    for name in ("claim", "claim_lanes"):
+        ratio = most[name] / least[name]
+        print(f"{name} at {WAITING[-1]} over {WAITING[0]}: {ratio:.2f} (log n would be {allowed:.2f})")
     await store.close()
+
+
+async def vacuum(store: Store) -> None:
+    """What PostgreSQL does by itself after some minutes: it looks at what was filled in at once."""
+    engine = store._database._engine
+    if engine.dialect.name == "postgresql":
+        async with engine.connect() as connection:
+            plain = await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await plain.execute(sa.text("VACUUM ANALYZE jobs, images"))
+
+
+async def told_and_had(folder: Path) -> None:
+    """Print how far off the waits are that people are told in a busy evening."""
+    clock = Clock()
+    store = await Store.open(f"sqlite+aiosqlite:///{folder / 'evening.sqlite3'}", clock=clock)
+    evening = Evening(store, clock, sizes=SIZES, painters=2, ask_again=60.0)
+    wishes = busy_evening(seconds=1200, sizes=SIZES, painters=2, load=1.3, people=100, seed=1)
+    await evening.play(wishes)
+    await store.close()
+    waits = [a.seated_at - a.told[0][0] for a in evening.asked.values() if a.seated_at and a.told]
+    print(f"an evening of 20 minutes: {len(wishes)} requests of 100 people in 3 sizes, 2 painters")
+    print(f"waits: median {statistics.median(waits):.0f} s, longest {max(waits):.0f} s")
+    for said, later in (("at once", False), ("every minute later", True)):
+        errors = sorted(evening.errors(least=5.0, later=later))
+        print(
+            f"told {said}, {len(errors)} waits of 5 s or more: error median {statistics.median(errors):.0%}, "
+            f"nine in ten below {errors[int(0.9 * len(errors))]:.0%}"
+        )
+
+
+async def shares(folder: Path) -> None:
+    """Print what people got of an hour in which all had work waiting."""
+    clock = Clock()
+    store = await Store.open(f"sqlite+aiosqlite:///{folder / 'shares.sqlite3'}", clock=clock)
+    evening = Evening(store, clock, sizes=ONE_SIZE, painters=1)
+    people = range(1, 9)
+    wishes = [w for u in people for w in flood(users=(u,), images=600, steps=(10 + u, 40 - 2 * u), side=512)]
+    await evening.play(wishes, until=3900.0)
+    await store.close()
+    served = evening.served(start=300.0, end=3900.0)
+    print(
+        f"8 people flooding with 600 images each, mixed steps: Jain's index over an hour "
+        f"{jain([served[user] for user in people]):.4f}"
+    )
 
 
 def main() -> None:
@@ -111,15 +125,38 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", nargs="?", default=".", type=Path, metavar="FOLDER")
-    parent = parser.parse_args().folder
-    with tempfile.TemporaryDirectory(dir=parent, prefix="store-benchmark-") as made:
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="store-benchmark-") as made:
         folder = Path(made).absolute()
-        print_conditions("sqlalchemy", "aiosqlite")
-        print(f"load {os.getloadavg()[0]:.1f}; SQLite {sqlite3.sqlite_version}, WAL, synchronous=FULL")
-        print(f"jobs of 4 images by {USERS} users in turn; {CLAIMS} claims each")
-        for synchronous in ("FULL", "NORMAL"):
-            print(f"one commit, synchronous={synchronous}: {commit_milliseconds(folder, synchronous):.2f} ms")
-        asyncio.run(measure(folder))
+        print_conditions("sqlalchemy", "aiosqlite", "asyncpg")
+        print(f"load {os.getloadavg()[0]:.1f}; requests of {VARIANTS} images by {USERS} people in turn")
+        print(f"in 3 sizes; claims of {SEATS} images, or of {SEATS} of each size")
+        if "sqlite" in arguments.only:
+            print(f"\nSQLite {sqlite3.sqlite_version}, WAL, synchronous=FULL")
+            for synchronous in ("FULL", "NORMAL"):
+                took = commit_milliseconds(folder, synchronous)
+                print(f"one commit, synchronous={synchronous}: {took:.2f} ms")
+            asyncio.run(growth(f"sqlite+aiosqlite:///{folder / 'queue.sqlite3'}"))
+        if "fairness" in arguments.only:
+            print("\nFairness and honesty, in virtual time")
+            asyncio.run(told_and_had(folder))
+            asyncio.run(shares(folder))
+        if "postgresql" in arguments.only or "load" in arguments.only:
+            on_postgresql(arguments.folder, arguments.only)
+
+
+def on_postgresql(parent: Path, parts: tuple[str, ...]) -> None:
+    """The parts that want a server."""
+    with postgresql(parent) as server:
+        print("\nPostgreSQL 18 on a socket, fsync on, shared_buffers 256 MB")
+        for part in ("postgresql", "load"):
+            if part in parts:
+                server.execute(f"CREATE DATABASE {part}")
+        if "postgresql" in parts:
+            asyncio.run(growth(server.url("postgresql")))
+        if "load" in parts:
+            load_run(server.url("load"))
 
 
 if __name__ == "__main__":

@@ -53,15 +53,15 @@ class PostgresServer:
         """The address of a database, as a configuration names it."""
         return f"postgresql+asyncpg://{user}:{password}@/{database}?host={self.folder}"
 
-    def create(self) -> None:
-        """Make the server's files and start it."""
+    def create(self, settings: str = _SETTINGS) -> None:
+        """Make the server's files and start it with these settings, in which `{folder}` is filled."""
         password = self.folder / "password"
         password.write_text(PASSWORD)
         password.chmod(0o644)
         secrets = ("--username=postgres", "--auth=scram-sha-256", f"--pwfile={password}")
         self._run("initdb", "--no-sync", "--encoding=UTF8", "--locale=C", *secrets, *self._data)
-        with Path(self._data[1], "postgresql.conf").open("a") as settings:
-            settings.write(_SETTINGS.format(folder=self.folder))
+        with Path(self._data[1], "postgresql.conf").open("a") as file:
+            file.write(settings.format(folder=self.folder))
         self.start()
 
     def start(self) -> None:

@@ -1,0 +1,317 @@
+"""An evening at the real queue, in virtual time: people ask, painters claim, seats are taken and left.
+
+The store is the shipped one and so is the engine's choice of the next lane; only what the devices would do is
+counted instead of done. So the waits that people are told can be compared with those they had, and what each
+person got with what was their due.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from bot.jobs import Claim, Job, Origin, Recipe, State
+from bot.store import Store
+from sdjax_engine.request import Lane, Sampler
+from sdjax_engine.turns import Demand, Turns
+
+BATCHES_AHEAD = 2  # as bot.worker.worker claims
+FOREVER = 1e9  # leases that nobody needs to keep
+STEPS_KNOWN = 1.0  # seconds between the heartbeats that tell the steps
+RUN_SECONDS = 0.5  # the longest run of one lane
+BEGINNING = 1_000_000.0
+
+
+class Clock:
+    """Virtual seconds since the epoch."""
+
+    def __init__(self) -> None:
+        self.now = BEGINNING
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """A size that is painted: its side in pixels, the seats it has, the seconds of a step of them all."""
+
+    side: int
+    seats: int
+    step_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What somebody asks for, and when, in seconds from the beginning."""
+
+    at: float
+    user_id: int
+    side: int
+    steps: int
+    variants: int
+    weight: float = 1.0
+
+
+@dataclass(kw_only=True)
+class Asked:
+    """One request: what its person was told at these times, and when it was seated."""
+
+    wish: Wish
+    job_id: str
+    told: list[tuple[float, float]] = field(default_factory=list)
+    seated_at: float | None = None
+
+    def errors(self, *, least: float) -> list[float]:
+        """How far off each time told was, as a part of the wait, where that was `least` seconds or more."""
+        if self.seated_at is None:
+            return []
+        waits = [(seconds, self.seated_at - at) for at, seconds in self.told]
+        return [abs(seconds - wait) / wait for seconds, wait in waits if wait >= least]
+
+
+@dataclass(kw_only=True)
+class Seated:
+    """An image on a seat."""
+
+    claim: Claim
+    at: float
+    step: int = 0
+
+
+class Painter:
+    """A worker whose devices only count."""
+
+    def __init__(self, name: str, evening: Evening) -> None:
+        self.name = name
+        self.busy = False
+        self.hungry = True  # there may be work, or room, that was not there at the last claim
+        self._evening = evening
+        self._line: dict[Lane, deque[Claim]] = {lane: deque() for lane in evening.sizes}
+        self._seats: dict[Lane, list[Seated]] = {lane: [] for lane in evening.sizes}
+        self._turns: Turns[Lane] = Turns()
+
+    async def announce(self) -> None:
+        """Say what is painted here, for good."""
+        seats = {lane: size.seats for lane, size in self._evening.sizes.items()}
+        await self._evening.store.announce(self.name, lanes=list(seats), seats=seats, ttl=FOREVER)
+
+    async def tell_steps(self) -> None:
+        """The heartbeat."""
+        steps = {seated.claim: seated.step for lane in self._seats.values() for seated in lane}
+        await self._evening.store.heartbeat(steps, ttl=FOREVER)
+
+    async def turn(self) -> None:
+        """Claim, seat, and run one lane; comes again when the run has ended."""
+        await self._claim()
+        for lane, line in self._line.items():
+            while line and len(self._seats[lane]) < self._evening.sizes[lane].seats:
+                self._seats[lane].append(Seated(claim=line[0], at=self._evening.clock.now))
+                self._evening.seated(line.popleft())
+        wanted = {
+            lane: Demand(seats=min(len(seats) + len(self._line[lane]), self._evening.sizes[lane].seats))
+            for lane, seats in self._seats.items()
+            if seats
+        }
+        lane = self._turns.choose(wanted)
+        self.busy = lane is not None
+        if lane is None:
+            return
+        size = self._evening.sizes[lane]
+        left = min(seated.claim.steps - seated.step for seated in self._seats[lane])
+        steps = max(1, min(left, int(RUN_SECONDS / size.step_seconds)))
+        seconds = steps * size.step_seconds
+        self._turns.charge(lane, seconds, wanted[lane].seats)
+        self._evening.later(seconds, lambda: self._ran(lane, steps))
+
+    async def _claim(self) -> None:
+        room = {
+            lane: BATCHES_AHEAD * size.seats - len(self._line[lane]) - len(self._seats[lane])
+            for lane, size in self._evening.sizes.items()
+        }
+        if self.hungry and any(room.values()):
+            self.hungry = False
+            for claim in await self._evening.store.claim(self.name, limit=room, ttl=FOREVER):
+                self._line[claim.request.lane].append(claim)
+
+    async def _ran(self, lane: Lane, steps: int) -> None:
+        for seated in self._seats[lane]:
+            seated.step += steps
+        done = [seated for seated in self._seats[lane] if seated.step >= seated.claim.steps]
+        self._seats[lane] = [seated for seated in self._seats[lane] if seated.step < seated.claim.steps]
+        self.hungry = self.hungry or bool(done)
+        for seated in done:
+            seconds = self._evening.clock.now - seated.at
+            await self._evening.store.complete(seated.claim, artifact="aa/aa.png", seconds=seconds)
+            self._evening.painted(seated.claim)
+        await self.turn()
+
+
+class Evening:
+    """Plays wishes against a store and painters; then has what everybody was told and got."""
+
+    def __init__(
+        self, store: Store, clock: Clock, *, sizes: Sequence[Size], painters: int, ask_again: float = 0.0
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.sizes = {_recipe(size.side, 1, 1).lane: size for size in sizes}
+        self.asked: dict[str, Asked] = {}
+        self.got: list[tuple[float, int, float]] = []
+        self._painters = [Painter(f"painter-{number}", self) for number in range(painters)]
+        self._ask_again = ask_again
+        self._events: list[tuple[float, int, Callable[[], Awaitable[None]]]] = []
+        self._order = count()
+        self._steps_told = 0.0
+
+    async def play(self, wishes: Sequence[Wish], *, until: float = FOREVER) -> None:
+        """Let everything happen up to `until`, in seconds from the beginning."""
+        for painter in self._painters:
+            await painter.announce()
+        for number, wish in enumerate(wishes, start=1):
+            self.later(wish.at, self._wish(number, wish))
+        while self._events and self._events[0][0] <= BEGINNING + until:
+            self.clock.now, _, happen = heapq.heappop(self._events)
+            await happen()
+
+    def later(self, seconds: float, happen: Callable[[], Awaitable[None]]) -> None:
+        """Let something happen in so many seconds."""
+        heapq.heappush(self._events, (self.clock.now + seconds, next(self._order), happen))
+
+    def seated(self, claim: Claim) -> None:
+        """Note when the first image of a job took a seat."""
+        asked = self.asked[claim.job_id]
+        if asked.seated_at is None:
+            asked.seated_at = self.clock.now
+
+    def painted(self, claim: Claim) -> None:
+        """Note who got what."""
+        wish = self.asked[claim.job_id].wish
+        cost = claim.steps * claim.request.width * claim.request.height / 1e6
+        self.got.append((self.clock.now - BEGINNING, wish.user_id, cost))
+
+    def served(self, *, start: float, end: float) -> Counter[int]:
+        """What each person got of pictures that were finished between these times, in cost."""
+        served: Counter[int] = Counter()
+        for at, user_id, cost in self.got:
+            if start <= at < end:
+                served[user_id] += cost
+        return served
+
+    def errors(self, *, least: float, later: bool) -> list[float]:
+        """How far off the times told were: those at once, or those told later."""
+        errors = []
+        for asked in self.asked.values():
+            part = Asked(wish=asked.wish, job_id=asked.job_id, seated_at=asked.seated_at)
+            part.told = [told for told in asked.told if (told[0] > BEGINNING + asked.wish.at) is later]
+            errors += part.errors(least=least)
+        return errors
+
+    def _wish(self, number: int, wish: Wish) -> Callable[[], Awaitable[None]]:
+        async def ask() -> None:
+            recipe = _recipe(wish.side, wish.steps, wish.variants)
+            job = await self.store.enqueue(recipe, origin(number, wish.user_id), weight=wish.weight)
+            self.asked[job.id] = Asked(wish=wish, job_id=job.id)
+            await self._tell(job)
+            for painter in self._painters:
+                painter.hungry = True
+                if not painter.busy:
+                    await painter.turn()
+
+        return ask
+
+    async def _tell(self, job: Job) -> None:
+        if not self._ask_again:
+            return
+        if self.clock.now - self._steps_told >= STEPS_KNOWN:
+            self._steps_told = self.clock.now
+            for painter in self._painters:
+                await painter.tell_steps()
+        position = await self.store.position(job.id)
+        if position.seconds is not None:
+            self.asked[job.id].told.append((self.clock.now, position.seconds))
+
+        async def again() -> None:
+            now = await self.store.job(job.id)
+            if now.state is State.WAITING:
+                await self._tell(now)
+
+        self.later(self._ask_again, again)
+
+
+def busy_evening(
+    *, seconds: float, sizes: Sequence[Size], painters: int, load: float, people: int, seed: int
+) -> list[Wish]:
+    """Wishes of an evening that fills up, is over what the painters can do, and calms down again.
+
+    `load` is the work asked for over what could be painted, at the height of the evening. A fifth of the
+    people ask for as much as all the others, and each size is asked for half as often as the one before it.
+    """
+    chance = random.Random(seed)
+    mean_steps, mean_variants = 24.0, 2.0
+    liked = [2.0**-number for number in range(len(sizes))]
+    image_seconds = (
+        mean_steps
+        * sum(part * size.step_seconds / size.seats for part, size in zip(liked, sizes, strict=True))
+        / sum(liked)
+    )
+    most = load * painters / (image_seconds * mean_variants)
+    wishes, at = [], 0.0
+    while (at := at + chance.expovariate(most)) < seconds:
+        if chance.random() > min(1.0, 0.3 + 2.8 * (at / seconds) * (1 - at / seconds)):
+            continue
+        keen = chance.random() < 0.5
+        user_id = chance.randrange(people // 5) if keen else chance.randrange(people // 5, people)
+        steps, variants = chance.choice((8, 20, 20, 28, 44)), chance.choice((1, 1, 1, 2, 4, 4))
+        side = chance.choices(sizes, liked)[0].side
+        wishes.append(Wish(at=at, user_id=user_id + 1, side=side, steps=steps, variants=variants))
+    return wishes
+
+
+def flood(
+    *, users: Sequence[int], images: int, steps: Sequence[int], side: int, at: float = 0.0
+) -> list[Wish]:
+    """Each of these people asks for so many images at once, in requests of four, of these steps in turn."""
+    return [
+        Wish(at=at, user_id=user_id, side=side, steps=steps[turn % len(steps)], variants=4)
+        for turn in range(images // 4)
+        for user_id in users
+    ]
+
+
+def origin(number: int, user_id: int) -> Origin:
+    """Where the request of this number comes from."""
+    return Origin(
+        interaction_id=number,
+        interaction_token="x" * 200,
+        token_expires_at=BEGINNING + 900,
+        application_id=1,
+        user_id=user_id,
+        guild_id=1,
+        channel_id=1,
+        locale="en-US",
+        private=False,
+    )
+
+
+def jain(shares: Sequence[float]) -> float:
+    """Jain's index of fairness: 1 where all are alike, 1/n where one of n has everything."""
+    return sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
+
+
+def _recipe(side: int, steps: int, variants: int) -> Recipe:
+    return Recipe(
+        prompt="a red circle on a white background",
+        seed=7,
+        variants=variants,
+        num_inference_steps=steps,
+        guidance_scale=5.0,
+        sampler=Sampler.DDIM,
+        width=side,
+        height=side,
+        model="demo",
+    )

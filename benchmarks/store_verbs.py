@@ -1,0 +1,148 @@
+"""What a verb of the queue takes, however many images wait: latencies, and jobs a second."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+from itertools import count
+
+import sqlalchemy as sa
+from store_evening import origin
+
+from bot.jobs import Caps, Job, Origin, Recipe, State
+from bot.store import Store
+from bot.store.rows import recipe_values
+from bot.store.tables import images, jobs
+from sdjax_engine.request import Sampler
+
+VARIANTS = 9
+SIZES = (128, 192, 256)
+USERS = 500
+SEATS = 8
+TIMES = 30
+LARGEST_COST = 29 * 256 * 128 / 1e6
+CAPS = Caps(
+    waiting_per_user=10_000, waiting_per_server=1_000_000, waiting=1_000_000, images_at_full_share=1_000_000
+)
+Samples = dict[str, float]
+
+
+def request(number: int, user_id: int, *, variants: int) -> tuple[Recipe, Origin]:
+    """The request of this number: steps and sizes mixed, from one of seven servers."""
+    recipe = Recipe(
+        prompt="a red circle on a white background",
+        seed=number,
+        variants=variants,
+        num_inference_steps=10 + number % 20,
+        guidance_scale=5.0,
+        sampler=Sampler.DDIM,
+        width=SIZES[number % len(SIZES)],
+        height=128,
+        model="demo",
+    )
+    return recipe, replace(origin(number, user_id), guild_id=number % 7)
+
+
+class Crowd:
+    """Asks for pictures without end: people in turn, steps and sizes mixed."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._numbers = count(1)
+        self.waiting = 0
+        self.last = ""
+
+    async def ask(self, *, variants: int = VARIANTS) -> Job:
+        """One more request."""
+        number = next(self._numbers)
+        recipe, asked = request(number, number % USERS, variants=variants)
+        job = await self.store.enqueue(recipe, asked, caps=CAPS)
+        self.waiting += variants
+        return job
+
+    async def fill(self, waiting: int) -> None:
+        """Let so many images wait, as if people had asked in turn; written in one go."""
+        of_jobs, of_images = [], []
+        while self.waiting < waiting:
+            number = next(self._numbers)
+            recipe, asked = request(number, number % USERS, variants=VARIANTS)
+            before = number // USERS * VARIANTS * LARGEST_COST
+            tags = [before + turn * recipe.cost for turn in range(1, VARIANTS + 1)]
+            self.last, states = f"{number:08d}", {"state": State.WAITING}
+            place = {"id": self.last, "recipe": recipe_values(recipe), "created_at": 0.0, "tag": tags[0]}
+            of_jobs.append({**asdict(asked), **states, **place})
+            of_image = {"job_id": self.last, "lane": str(recipe.lane), "steps": recipe.steps, **states}
+            of_image |= {"share": recipe.cost, "step": 0, "fencing_token": 0, "worker_deaths": 0}
+            of_images += [
+                {**of_image, "index": index, "seed": index, "tag": tag, "lead": tag}
+                for index, tag in enumerate(tags)
+            ]
+            self.waiting += VARIANTS
+        async with self.store._database.write() as connection:
+            for table, rows in ((jobs, of_jobs), (images, of_images)):
+                for start in range(0, len(rows), 1000):
+                    await connection.execute(sa.insert(table), rows[start : start + 1000])
+
+
+async def whole_lives(crowd: Crowd, jobs: int) -> float:
+    """Jobs a second from enqueue over claim and completion to a settled delivery, one after the other."""
+    began = time.perf_counter()
+    for _ in range(jobs):
+        await crowd.ask(variants=1)
+        for claim in await crowd.store.claim("benchmark", limit=1, ttl=60):
+            await crowd.store.complete(claim, artifact="aa/aa.png", seconds=1.0)
+        for delivery in await crowd.store.undelivered(limit=1):
+            await crowd.store.mark_delivered(delivery, outcome="delivered", message_id=1)
+    crowd.waiting = 0
+    return jobs / (time.perf_counter() - began)
+
+
+async def rate(crowd: Crowd, requests: int) -> float:
+    """Requests a second that are taken in, one after the other."""
+    began = time.perf_counter()
+    for _ in range(requests):
+        await crowd.ask()
+    return requests / (time.perf_counter() - began)
+
+
+async def latencies(crowd: Crowd) -> Samples:
+    """Median milliseconds of what people and workers do while so many wait; as many wait afterwards."""
+    store = crowd.store
+    lanes = [(await crowd.ask()).recipe.lane for _ in SIZES]
+    await store.announce("benchmark", lanes=lanes, seats=SEATS, ttl=3600)
+    found: Samples = {}
+    for name, limit in (("claim", SEATS), ("claim_lanes", dict.fromkeys(lanes, SEATS))):
+        times = []
+        for _ in range(TIMES):
+            began = time.perf_counter()
+            claims = await store.claim("benchmark", limit=limit, ttl=60)
+            times.append(time.perf_counter() - began)
+            for claim in claims:
+                await store.give_back(claim)
+        found[name] = statistics.median(times) * 1e3
+    found["position"] = await _median(lambda: store.position(crowd.last))
+    found["queue"] = await _median(lambda: _queue_page(store))
+    found["ticker"] = await _median(lambda: store.active_jobs(limit=50))
+    found["enqueue"] = await _median(crowd.ask)
+    return found
+
+
+async def _queue_page(store: Store) -> None:
+    """What /queue reads of one server."""
+    first = await store.active_jobs(guild_id=1, limit=10)
+    mine = await store.active_jobs(guild_id=1, user_id=8, limit=20)
+    for job in mine[:10]:
+        await store.count_active(guild_id=1, before=job.id)
+    await store.count_active(guild_id=1)
+    await store.positions([job.id for job in [*first, *mine[:10]]])
+
+
+async def _median(verb: Callable[[], Awaitable[object]]) -> float:
+    times = []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        await verb()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1e3

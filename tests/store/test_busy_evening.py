@@ -1,0 +1,50 @@
+"""A busy evening at the store, in virtual time: the waits that were told, and what everybody got."""
+
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+from bot.store import Store
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from store_evening import Clock, Evening, Size, busy_evening, flood, jain
+
+SIZES = (
+    Size(side=128, seats=4, step_seconds=0.1),
+    Size(side=192, seats=4, step_seconds=0.2),
+    Size(side=256, seats=2, step_seconds=0.3),
+)
+ONE_SIZE = (Size(side=128, seats=4, step_seconds=0.1),)
+
+
+@pytest.fixture
+async def store(database: Path, clock: Clock) -> Store:
+    return await Store.open(f"sqlite+aiosqlite:///{database}", clock=clock)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_people_are_told_how_long_they_will_wait(store: Store, clock: Clock) -> None:
+    evening = Evening(store, clock, sizes=SIZES, painters=2, ask_again=1000.0)
+    await evening.play(busy_evening(seconds=200, sizes=SIZES, painters=2, load=1.3, people=40, seed=2))
+    await store.close()
+    errors = evening.errors(least=5.0, later=False)
+    assert len(errors) > 50
+    assert statistics.median(errors) <= 0.25
+
+
+async def test_everybody_gets_their_share_of_a_busy_hour(store: Store, clock: Clock) -> None:
+    evening = Evening(store, clock, sizes=ONE_SIZE, painters=1)
+    wishes = flood(users=(1,), images=120, steps=(20,), side=128)
+    wishes += flood(users=(2, 3), images=80, steps=(10, 30, 50), side=128)
+    wishes += flood(users=(4,), images=80, steps=(40,), side=128, at=30.0)
+    await evening.play(wishes, until=200.0)
+    await store.close()
+    served = evening.served(start=50.0, end=200.0)
+    assert jain([served[user] for user in (1, 2, 3, 4)]) >= 0.99
