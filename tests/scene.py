@@ -19,7 +19,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
-DEADLINE = 40.0
+DEADLINE = 120.0
 PROMPT = "a red circle on a white background"
 
 # The shipped command, with two things changed that a test cannot wait for: SIGUSR1 and SIGUSR2 set the wall
