@@ -24,6 +24,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,7 +98,7 @@ async def kills(options: argparse.Namespace, folder: Path) -> bool:
         complaints = [*found.mistakes, *real_violations(sandbox.violations)]
         for complaint in complaints:
             print(f"WRONG: {complaint}")
-        used = sum((person.used for person in people), people[0].used.__class__())
+        used = sum((person.used for person in people), Counter())
         print(f"people used {dict(used)}")
         return not complaints
 
@@ -119,6 +120,7 @@ def tell_kills(roles: Sequence[Role], killer: Killer, found: Audit, *, seconds: 
         f"{found.pictures} pictures from {found.claims} claims; "
         f"{found.twice} begun for nothing ({share:.1%}), each once for one kill of its worker"
     )
+    print(f"{found.given_up} images were failed, with a sentence, because their worker was killed twice")
     for role in roles:
         print(f"{role.name} well again after a kill: {tell_seconds(role.recoveries)}")
 

@@ -16,7 +16,8 @@ from bot.sandbox.client import Member
 from bot.store import Store
 from bot.store.tables import deliveries, images, jobs
 
-TELLING = ("deferred and never answered within 15 min",)  # of requests that died before they were accepted
+# Of requests that died before they were accepted, and of processes that had just begun or were starved.
+TELLING = ("deferred and never answered within 15 min", "no acknowledgement within 3 s")
 
 
 @dataclass(kw_only=True)
@@ -29,6 +30,7 @@ class Audit:
     pictures: int = 0
     claims: int = 0
     deaths: int = 0
+    given_up: int = 0
     asked: int = 0
     failed: int = 0
     unanswered: int = 0
@@ -55,16 +57,24 @@ async def audit(store: Store, member: Member, people: Sequence[Person], *, worke
     """Compare what people see with what the store has."""
     found = Audit()
     rows, of_job = await _read(store)
+    left = {message["id"]: message for message in await member.messages()}
     messages: dict[str, list[Message]] = defaultdict(list)
-    for message in await member.messages():
+    for message in left.values():
         messages[interaction_of(message)].append(message)
     for row in rows:
         found.jobs[row.state.value] += 1
         found.outcomes[row.outcome or "none"] += 1
-        _check_job(row, messages.pop(str(row.interaction_id), []), found)
+        shown = {each["id"]: each for each in messages[str(row.interaction_id)] if is_of_job(each)}
+        if str(row.message_id) in left:  # a new one, where the first was not noted and its token has ended
+            shown[str(row.message_id)] = left[str(row.message_id)]
+        _check_job(row, list(shown.values()), found)
+        for each in shown:
+            left.pop(each, None)
         for image in of_job[row.id]:
             _check_image(image, row, worker_kills, found)
-    _check_people(people, {str(row.interaction_id) for row in rows}, messages, found)
+    _check_people(people, {str(row.interaction_id) for row in rows}, found)
+    strange = [each for each in left.values() if is_of_job(each)]
+    found.mistakes += [f"message {each['id']} shows a job that is not its own" for each in strange]
     return found
 
 
@@ -102,6 +112,7 @@ def _check_image(image: Any, row: Any, worker_kills: int, found: Audit) -> None:
     found.pictures += image.state is State.DONE
     found.claims += image.fencing_token
     found.deaths += image.worker_deaths
+    found.given_up += image.failure == "worker_died"
     if not image.state.final:
         found.mistakes.append(f"image {image.id} of {row.id} is still held")
     again = max(0, image.fencing_token - 1)
@@ -111,9 +122,7 @@ def _check_image(image: Any, row: Any, worker_kills: int, found: Audit) -> None:
         )
 
 
-def _check_people(
-    people: Sequence[Person], stored: set[str], left: dict[str, list[Message]], found: Audit
-) -> None:
+def _check_people(people: Sequence[Person], stored: set[str], found: Audit) -> None:
     for person in people:
         person.read()
         found.asked += len(person.asked)
@@ -122,10 +131,8 @@ def _check_people(
         found.mistakes += [
             f"{interaction} was said to be queued and is not" for interaction in person.promised - stored
         ]
-    strange = [message for messages in left.values() for message in messages if is_of_job(message)]
-    found.mistakes += [f"message {message['id']} shows a job that is not its own" for message in strange]
 
 
 def real_violations(violations: Sequence[str]) -> list[str]:
-    """The sandbox's complaints, without those that a killed process cannot help."""
+    """The sandbox's complaints, without those that a process cannot help that is killed or starved."""
     return [each for each in violations if not each.endswith(TELLING)]
