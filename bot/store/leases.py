@@ -280,9 +280,13 @@ async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float)
     There is one row for all that is painted in a lane: waiting for it, they would end one after the other.
     """
     lane, newest = str(claim.request.lane), {"seconds": seconds, "seconds_per_step": seconds / claim.steps}
-    first = insert(connection, run_times).values(lane=lane, **newest).on_conflict_do_nothing()
-    if (await connection.execute(first)).rowcount:
-        return
+    known = sa.select(run_times.c.lane).where(run_times.c.lane == lane)
+    if (
+        await connection.scalar(known) is None
+    ):  # looked for first: an insert waits for whoever changes the row
+        first = insert(connection, run_times).values(lane=lane, **newest).on_conflict_do_nothing()
+        if (await connection.execute(first)).rowcount:
+            return
     free = sa.select(run_times.c.lane).where(run_times.c.lane == lane).with_for_update(skip_locked=True)
     moved = {
         name: run_times.c[name] + _NEWEST * (value - run_times.c[name]) for name, value in newest.items()
