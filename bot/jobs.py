@@ -121,7 +121,8 @@ class Origin:
     """Where a job came from and where its answer goes: ids only, never a live Discord object.
 
     `interaction_token` is good until `token_expires_at` (seconds since the epoch). `front` is the process
-    that answers, None for the first one that looks.
+    that answers, None for the first one that looks. `message_id` is the answer's, where Discord has told
+    it: it is stored as the job's, so that whoever comes after a kill finds the message that people see.
     """
 
     interaction_id: int
@@ -134,6 +135,7 @@ class Origin:
     locale: str
     private: bool
     front: str | None = None
+    message_id: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

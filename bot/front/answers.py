@@ -34,10 +34,11 @@ def page(text: str) -> discord.ui.LayoutView:
     return view
 
 
-async def acknowledge(interaction: Interaction, *, private: bool) -> None:
-    """Promise an answer; who will see it is settled by this."""
-    await interaction.response.defer(ephemeral=private, thinking=True)
+async def acknowledge(interaction: Interaction, *, private: bool) -> int | None:
+    """Promise an answer, which settles who will see it; the id of its message, where Discord tells it."""
+    promised = await interaction.response.defer(ephemeral=private, thinking=True)
     interaction.extras[PRIVATE] = private
+    return None if promised is None else promised.message_id
 
 
 async def refuse(interaction: Interaction, sentence: str) -> None:

@@ -47,16 +47,16 @@ async def request_again(interaction: Interaction, job_id: str, *, private: bool)
 async def _accept(
     interaction: Interaction, enqueue: Callable[[Parts, Origin], Awaitable[Job]], *, private: bool
 ) -> Job:
-    await acknowledge(interaction, private=private)
+    message_id = await acknowledge(interaction, private=private)
     parts = parts_of(interaction)
-    job = await enqueue(parts, origin_of(interaction, private=private))
+    job = await enqueue(parts, origin_of(interaction, private=private, message_id=message_id))
     parts.metrics.jobs_accepted.inc()
     with about(job.id):
         await parts.announce(job)
     return job
 
 
-def origin_of(interaction: Interaction, *, private: bool) -> Origin:
+def origin_of(interaction: Interaction, *, private: bool, message_id: int | None = None) -> Origin:
     """Where the interaction came from, as ids that outlive the process."""
     if interaction.channel_id is None:
         raise app_commands.AppCommandError("an interaction without a channel")
@@ -72,4 +72,5 @@ def origin_of(interaction: Interaction, *, private: bool) -> Origin:
         locale=parts.locale(interaction),
         private=private,
         front=parts.front,
+        message_id=message_id,
     )

@@ -114,6 +114,24 @@ async def test_one_message_goes_from_queued_to_the_very_picture(
     assert len(await mina.messages()) == 1
 
 
+async def test_the_message_is_known_with_the_job_before_it_says_anything(
+    served: Served, sandbox: Sandbox, mina: Member
+) -> None:
+    sandbox.misbehave(rest_5xx=1000, on="/messages/")
+    interaction = await mina.imagine(prompt=PROMPT)
+    try:
+        promised = await mina.message_of(interaction, lambda _: True)
+
+        async def stored() -> bool:
+            return bool(await served.store.active_jobs())
+
+        await until(stored)
+        (job,) = await served.store.active_jobs()
+        assert job.message_id == int(promised["id"])
+    finally:
+        sandbox.misbehave(rest_5xx=0)
+
+
 async def test_several_pictures_come_as_a_grid_and_what_failed_is_said(served: Served, mina: Member) -> None:
     _, job = await ask(mina, served.store, variants=3)
     await paint(served, job.id, fail=1)
