@@ -19,6 +19,7 @@ from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import insert
 from bot.store.rows import load_job, notes_values, recipe_from
+from bot.store.suspects import claimable
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, among, lock_job, lock_jobs, move, settle
 from bot.store.verbs import Verbs
@@ -39,10 +40,11 @@ class LeaseVerbs(Verbs):
 
         `limit` is how many of all there are, or of each lane how many, and then of no other lane any. A lane
         with a limit of 0 is one that the worker paints and has no room for: who waits there keeps their turn.
+        Of images that a worker has died over it gets one at a time.
         """
         now = self._clock()
         async with self._database.write() as connection:
-            rows, left = await _first_images(connection, limit)
+            rows, left = await _first_images(connection, worker, limit)
             if not rows:
                 return []
             tokens = await _lease(connection, [row.id for row in rows], worker=worker, expires_at=now + ttl)
@@ -186,14 +188,17 @@ async def _end_lease(connection: AsyncConnection, claim: Claim, to: State, **val
 
 
 async def _first_images(
-    connection: AsyncConnection, limit: int | Mapping[Lane, int]
+    connection: AsyncConnection, worker: str, limit: int | Mapping[Lane, int]
 ) -> tuple[list[Any], list[float]]:
     """The images to claim, in fair order, and of each lane looked at the tag that is next after them."""
+    rooms = {} if isinstance(limit, int) else {str(lane): room for lane, room in limit.items()}
+    lanes = None if isinstance(limit, int) else {name for name, room in rooms.items() if room}
+    ours = await claimable(connection, worker, lanes)
     # Both rows are locked here and never waited for, so a claim cannot be part of a deadlock.
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag, jobs.c.recipe)
         .join(jobs)
-        .where(images.c.state == State.WAITING)
+        .where(images.c.state == State.WAITING, ours)
         .order_by(images.c.tag, images.c.id)
         .with_for_update(skip_locked=True, of=[images, jobs])
     )
@@ -202,7 +207,6 @@ async def _first_images(
     else:
         # One look into the index for each lane; an IN over lanes would sort all that wait.
         waiting = await waiting_lanes(connection)
-        rooms = {str(lane): room for lane, room in limit.items()}
         looks = [(first.where(images.c.lane == name), rooms[name]) for name in waiting if name in rooms]
     rows: list[Any] = []
     left: list[float] = []

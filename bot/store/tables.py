@@ -87,6 +87,14 @@ images = sa.Table(
     sa.Index(None, "state", "lane", "tag", "id", "steps"),  # and within one, with the work that waits there
     sa.Index(None, "artifact"),
 )
+SUSPECTED = images.c.worker_deaths > sa.literal_column("0")  # spelled out, as the index below has it
+sa.Index(
+    "ix_images_suspected",
+    images.c.tag,
+    images.c.id,
+    sqlite_where=SUSPECTED,
+    postgresql_where=SUSPECTED,
+)
 
 start_pictures = sa.Table(
     "start_pictures",
