@@ -18,12 +18,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing sdjax-bot and its packages (a minute or two the first time)"
-	@$(PIP) install --editable .
+	@$(PIP) install --no-compile --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed
 	@echo "Installing what the tests need"
-	@$(PIP) install --editable '.[dev]'
+	@$(PIP) install --no-compile --editable '.[dev]'
 	@touch $@
 
 browser:
@@ -51,7 +51,7 @@ layers: install-dev
 
 tests: install-dev browser
 	@echo "Tests"
-	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: lint types layers tests
 

@@ -14,6 +14,12 @@ from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 UNINTERRUPTIBLE = "uninterruptible"
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes in Python keeps the interpreter from the loop.
+
+Answering one command, the loop asks for the interpreter dozens of times, behind a thread that traces programs
+or prepares runs: with Python's own 5 ms that adds up to seconds for people who wait for an acknowledgement.
+"""
 
 
 def steady_time(
@@ -119,6 +125,7 @@ def run_to_the_end(work: Coroutine[Any, Any, None]) -> None:
     Where a thread still compiles at its end, the process leaves at once: the interpreter's own way out
     would tear down the libraries under that thread.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     asyncio.run(work)
     if any(thread.name == UNINTERRUPTIBLE for thread in threading.enumerate()):
         leave(0)

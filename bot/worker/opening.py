@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,7 +39,19 @@ def _settle(model: ModelConfig, report: Report) -> ModelConfig:
 
 def open_engine(config: Config, report: Report) -> Engine:
     """Load the configured models and compile what they offer; raises UnreadableCheckpoint."""
-    return Engine.open(engine_config(config), report=report)
+    _spare_collections()
+    engine = Engine.open(engine_config(config), report=report)
+    _spare_collections()
+    return engine
+
+
+def _spare_collections() -> None:
+    """Leave what lives as long as the process out of the collection of garbage.
+
+    A full collection stops every thread, and with all the modules of JAX in it half a second passes, in which
+    nobody's command is acknowledged; programs being traced bring many about.
+    """
+    gc.freeze()
 
 
 def engine_config(config: Config) -> EngineConfig:

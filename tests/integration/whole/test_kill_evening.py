@@ -12,9 +12,9 @@ from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 
-KILLS = 8
+KILLS = 5
 SEED = 7
-PAUSE = 0.5  # seconds between two actions of a person
+PAUSE = 1.0  # seconds between two actions of a person
 LONGEST_WORK = 2.0  # seconds from a start to the kill
 
 
