@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 8
 POLL_SECONDS = 1.0
 LONGEST_WAIT = 300.0
+LONGEST_PUT_OFF = 600.0  # where Discord itself says when; well below the store's FURTHEST_RETRY
 SILENCE_SECONDS = 60.0
 MAX_ATTEMPTS = 60  # with the longest wait between them, more than four hours of an unreachable Discord
 LOST_SECONDS = 600.0  # for which a result waits for its files, should they have to be painted again
@@ -163,7 +164,10 @@ class Outbox:
             return
         self._metrics.retries.inc()
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
-        await self._store.retry_delivery(delivery, at=self._clock() + max(wait, seconds))
+        # What is put off further is taken for older than a clock that was set back, and due at once. Until
+        # Discord wants to hear of us again an attempt costs no request: the sender knows.
+        wait = min(max(wait, seconds), LONGEST_PUT_OFF)
+        await self._store.retry_delivery(delivery, at=self._clock() + wait)
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:

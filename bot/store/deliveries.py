@@ -16,7 +16,7 @@ from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_jo
 from bot.store.verbs import Verbs
 
 DELETED = "deleted"
-FURTHEST_RETRY = 600.0  # seconds; no pause between two attempts is longer
+FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer
 
 
 class DeliveryVerbs(Verbs):
