@@ -1,7 +1,8 @@
 """A name for this process that no other living one on this machine has, and that a later life gets again.
 
-Names are numbered: HOST-1, HOST-2 … Each belongs to a small file that is locked for as long as its process
-lives; however that ends, the kernel frees the lock, and the next start takes the first name that is free.
+Names are numbered within a role: HOST-worker-1, HOST-worker-2 … Each belongs to a small file that is locked
+for as long as its process lives; however that ends, the kernel frees the lock, and the next start takes the
+first name that is free.
 """
 
 from __future__ import annotations
@@ -44,14 +45,16 @@ def usual_folder() -> Path:
 
 
 @contextmanager
-def take_name(scope: str, *, folder: Path | None = None, first: int = 1) -> Iterator[Name]:
-    """Hold the first free name of this host from number `first`; `scope` is what it must be unique in.
+def take_name(scope: str, role: str, *, folder: Path | None = None, first: int = 1) -> Iterator[Name]:
+    """Hold the first free name of this host and role from number `first`; `scope` is what it is unique in.
+
+    A name stays with its role: what a front left under it would be nobody's while a worker lived by it.
 
     Raises ConfigurationError where the folder cannot be trusted or written.
     """
     folder = folder or usual_folder()
     _make_private(folder)
-    host, digest = socket.gethostname(), hashlib.sha256(scope.encode()).hexdigest()[:16]
+    host, digest = socket.gethostname(), hashlib.sha256(f"{role} {scope}".encode()).hexdigest()[:16]
     for number in count(first):
         handle = os.open(folder / f"{digest}-{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -60,7 +63,7 @@ def take_name(scope: str, *, folder: Path | None = None, first: int = 1) -> Iter
             os.close(handle)
             continue
         try:
-            yield Name(name=f"{host}-{number}", number=number, secret=_secret(handle))
+            yield Name(name=f"{host}-{role}-{number}", number=number, secret=_secret(handle))
             return
         finally:
             os.close(handle)

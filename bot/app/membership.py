@@ -107,7 +107,7 @@ async def joined(config: Config, store: Store, role: str) -> AsyncIterator[Membe
     async with AsyncExitStack() as stack:
         first = 1
         while True:
-            name = stack.enter_context(take_name(config.queue.database, first=first))
+            name = stack.enter_context(take_name(config.queue.database, role, first=first))
             process = Process(
                 name=name.name, secret=name.secret, role=role, machine=socket.gethostname(), place=place
             )

@@ -18,7 +18,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from bot.names import take_name
-with take_name("queue", folder=Path(sys.argv[1])) as name:
+with take_name("queue", "worker", folder=Path(sys.argv[1])) as name:
     print(name, flush=True)
     sys.stdin.read()
 """
@@ -36,11 +36,11 @@ def holder(folder: Path) -> subprocess.Popen[str]:
 
 def test_the_living_have_different_names_and_the_next_gets_the_first_that_is_free(tmp_path: Path) -> None:
     with ExitStack() as first, ExitStack() as second:
-        one = first.enter_context(take_name("queue", folder=tmp_path))
-        two = second.enter_context(take_name("queue", folder=tmp_path))
-        assert [one.name, two.name] == [f"{HOST}-1", f"{HOST}-2"]
+        one = first.enter_context(take_name("queue", "worker", folder=tmp_path))
+        two = second.enter_context(take_name("queue", "worker", folder=tmp_path))
+        assert [one.name, two.name] == [f"{HOST}-worker-1", f"{HOST}-worker-2"]
         first.close()
-        with take_name("queue", folder=tmp_path) as again:
+        with take_name("queue", "worker", folder=tmp_path) as again:
             assert again == one
     assert one.secret != two.secret
 
@@ -48,22 +48,36 @@ def test_the_living_have_different_names_and_the_next_gets_the_first_that_is_fre
 def test_a_killed_process_s_name_is_free_at_once(tmp_path: Path) -> None:
     with holder(tmp_path) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().strip() == f"{HOST}-1"
-        with take_name("queue", folder=tmp_path) as other:
-            assert other.name == f"{HOST}-2"
+        assert process.stdout.readline().strip() == f"{HOST}-worker-1"
+        with take_name("queue", "worker", folder=tmp_path) as other:
+            assert other.name == f"{HOST}-worker-2"
         process.kill()
         process.wait()
-        with take_name("queue", folder=tmp_path) as heir:
-            assert heir.name == f"{HOST}-1"
+        with take_name("queue", "worker", folder=tmp_path) as heir:
+            assert heir.name == f"{HOST}-worker-1"
 
 
 def test_another_queue_s_processes_take_no_names_away(tmp_path: Path) -> None:
-    with take_name("queue", folder=tmp_path) as one, take_name("other", folder=tmp_path) as other:
+    with (
+        take_name("queue", "worker", folder=tmp_path) as one,
+        take_name("other", "worker", folder=tmp_path) as other,
+    ):
         assert one.name == other.name
         assert one.secret != other.secret
 
 
 def test_a_folder_that_others_may_write_is_not_trusted(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    with pytest.raises(ConfigurationError, match="others may write it"), take_name("queue", folder=tmp_path):
+    with (
+        pytest.raises(ConfigurationError, match="others may write it"),
+        take_name("queue", "worker", folder=tmp_path),
+    ):
         pass
+
+
+def test_a_front_and_a_worker_never_come_by_each_others_names(tmp_path: Path) -> None:
+    with (
+        take_name("queue", "front", folder=tmp_path) as one,
+        take_name("queue", "worker", folder=tmp_path) as two,
+    ):
+        assert [one.name, two.name] == [f"{HOST}-front-1", f"{HOST}-worker-1"]
