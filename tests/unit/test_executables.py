@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,15 @@ class Held(NamedTuple):
 
 def double(weights: dict[str, jax.Array], held: Held) -> Held:
     return Held(x=2 * held.x + weights["b"] - weights["a"], count=held.count + 1)
+
+
+@pytest.fixture(autouse=True)
+def no_cache() -> Iterator[None]:
+    """Turns off JAX's own cache, which an earlier test may have set: what it gives is not kept."""
+    before = jax.config.jax_enable_compilation_cache
+    jax.config.update("jax_enable_compilation_cache", False)
+    yield
+    jax.config.update("jax_enable_compilation_cache", before)
 
 
 @pytest.fixture(scope="module")
