@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 from compilations import counted_compilations
+from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from sdjax_engine import executables
@@ -34,10 +35,11 @@ def double(weights: dict[str, jax.Array], held: Held) -> Held:
 @pytest.fixture(autouse=True)
 def no_cache() -> Iterator[None]:
     """Turns off JAX's own cache, which an earlier test may have set: what it gives is not kept."""
-    before = jax.config.jax_enable_compilation_cache
-    jax.config.update("jax_enable_compilation_cache", False)
-    yield
-    jax.config.update("jax_enable_compilation_cache", before)
+    for enabled in (False, True):
+        jax.config.update("jax_enable_compilation_cache", enabled)
+        compilation_cache.reset_cache()  # JAX asks once whether it has one
+        if not enabled:
+            yield
 
 
 @pytest.fixture(scope="module")
