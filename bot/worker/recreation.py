@@ -18,14 +18,14 @@ from weakref import WeakValueDictionary
 
 from bot.album import keep
 from bot.artifacts import Artifacts
-from bot.errors import LostForGood, MissingArtifact, StoreUnavailable
+from bot.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.jobs import LostFile, Painter
 from bot.log import about
 from bot.store.store import Store
 from bot.worker.persistence import persistently
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import EngineClosed, Image, InvalidRequest, Lane, Request
+from sdjax_engine.request import EngineClosed, EngineError, Image, InvalidRequest, Lane, Request
 
 T = TypeVar("T")
 
@@ -116,13 +116,14 @@ class Recreation:
             failure = None
             try:
                 await self.picture(lost.name)
-            except EngineClosed:
-                return  # the lease ends, and another worker paints it
             except LostForGood as error:
                 failure = error.failure
+            except (BotError, EngineError) as error:
+                log.warning("the lost file %s is tried again with the next lease: %s", lost.name, error)
+                return
             except Exception:
-                log.exception("the lost file %s could not be painted again", lost.name)
-                failure = START_CHANGED
+                log.exception("the lost file %s is tried again with the next lease", lost.name)
+                return
             try:
                 await self._persistently(lambda: self._store.end_wait(lost.name, failure=failure))
             except StoreUnavailable as error:

@@ -6,7 +6,7 @@ import asyncio
 import io
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ from serving import Served, until
 
 from bot.album import keep
 from bot.artifacts import Artifacts
-from bot.errors import MissingArtifact
+from bot.errors import MissingArtifact, StoreUnavailable
 from bot.jobs import Job, Recipe, State
 from bot.sandbox.client import Member
 from bot.store import Store
 from bot.sweeper import DAY_SECONDS as DAY
 from bot.sweeper import Bounds, Sweeper
+from bot.worker import recreation
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
@@ -33,8 +34,10 @@ SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
 
 
 @asynccontextmanager
-async def working(engine: Engine, store: Store, artifacts: Artifacts) -> AsyncIterator[None]:
-    worker = Worker(engine, store, artifacts, name="worker", lease_seconds=5.0)
+async def working(
+    engine: Engine, store: Store, artifacts: Artifacts, lease_seconds: float = 5.0
+) -> AsyncIterator[None]:
+    worker = Worker(engine, store, artifacts, name="worker", lease_seconds=lease_seconds)
     task = asyncio.create_task(worker.run())
     yield
     worker.drain()
@@ -146,6 +149,39 @@ async def test_a_picture_that_only_another_worker_paints_is_waited_for(
 
         await until(ended)
     assert (await store.job(job.id)).state is State.DONE
+
+
+async def test_a_lost_picture_is_not_given_up_because_the_disk_fails_while_it_is_painted_again(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recreation, "LOST_SECONDS", 1.0)
+    put, tried = artifacts.put, list[str]()
+
+    async def put_on_a_broken_disk(data: bytes, suffix: str) -> str:
+        tried.append(await artifacts.name(data, suffix))
+        raise StoreUnavailable("The disk fails.")
+
+    async with working(tiny_engine, store, artifacts, lease_seconds=0.2):
+        job = await painted(store, SMALL, 1)
+        name = name_of(job)
+        whole = await artifacts.get(name)
+        await artifacts.delete(name)
+        monkeypatch.setattr(artifacts, "put", put_on_a_broken_disk)
+
+        async def tried_again() -> bool:
+            assert (await store.want_files([name])).failure is None  # as whoever is to show it asks
+            return len(tried) > 4  # one lease tries three times
+
+        await until(tried_again)
+        monkeypatch.setattr(artifacts, "put", put)
+
+        async def back() -> bool:
+            await store.want_files([name])
+            with suppress(MissingArtifact):
+                return await artifacts.get(name) == whole
+            return False
+
+        await until(back)
 
 
 async def test_a_recipe_that_now_gives_another_picture_is_not_passed_off_as_the_lost_one(
