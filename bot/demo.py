@@ -31,13 +31,11 @@ def run_demo(*, port: int | None, once: bool, report: Report) -> None:
     pictures and compiled programs stay in `var/demo`. Without a `port`, the usual one or any free one.
     """
     set_up("error")
-    run_to_the_end(demo(port=port, once=once, report=report))
+    run_to_the_end(lambda stop: demo(stop, port=port, once=once, report=report))
 
 
-async def demo(*, port: int | None, once: bool, report: Report) -> None:
-    """Bring up the sandbox and the bot, play the first picture, and serve."""
-    stop = Stop()
-    stop.listen()
+async def demo(stop: Stop, *, port: int | None, once: bool, report: Report) -> None:
+    """Bring up the sandbox and the bot, play the first picture, and serve until `stop`."""
     sandbox = await open_sandbox(port)
     try:
         with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:

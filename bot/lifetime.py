@@ -119,14 +119,20 @@ def in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     return asyncio.wrap_future(finished)
 
 
-def run_to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` as the process's main task.
+def run_to_the_end(work: Callable[[Stop], Coroutine[Any, Any, None]]) -> None:
+    """Run `work` as the process's main task, with what SIGINT and SIGTERM ask.
 
     Where a thread still compiles at its end, the process leaves at once: the interpreter's own way out
     would tear down the libraries under that thread.
     """
+
+    async def main() -> None:
+        stop = Stop()
+        stop.listen()
+        await work(stop)
+
     sys.setswitchinterval(SWITCH_SECONDS)
-    asyncio.run(work)
+    asyncio.run(main())
     if any(thread.name == UNINTERRUPTIBLE for thread in threading.enumerate()):
         leave(0)
 

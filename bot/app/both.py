@@ -18,13 +18,7 @@ log = logging.getLogger(__name__)
 
 def run_both(config: Config) -> None:
     """Run the bot on Discord until SIGINT or SIGTERM; raises like `serve`."""
-
-    async def main() -> None:
-        stop = Stop()
-        stop.listen()
-        await serve(config, stop=stop, report=log.info)
-
-    run_to_the_end(main())
+    run_to_the_end(lambda stop: serve(config, stop=stop, report=log.info))
 
 
 async def serve(

@@ -31,13 +31,7 @@ FLUSH_SECONDS = 10.0
 
 def run_front(config: Config) -> None:
     """Run a front until SIGINT or SIGTERM; raises like `serve`."""
-
-    async def main() -> None:
-        stop = Stop()
-        stop.listen()
-        await serve(config, stop=stop)
-
-    run_to_the_end(main())
+    run_to_the_end(lambda stop: serve(config, stop=stop))
 
 
 async def serve(config: Config, *, stop: Stop, ready: Callable[[], None] = lambda: None) -> None:

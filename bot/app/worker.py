@@ -22,13 +22,7 @@ Report = Callable[[str], None]
 
 def run_worker(config: Config) -> None:
     """Run a worker until SIGINT or SIGTERM; raises like `serve`."""
-
-    async def main() -> None:
-        stop = Stop()
-        stop.listen()
-        await serve(config, stop=stop, report=log.info)
-
-    run_to_the_end(main())
+    run_to_the_end(lambda stop: serve(config, stop=stop, report=log.info))
 
 
 async def serve(
