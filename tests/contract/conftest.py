@@ -1,5 +1,7 @@
 """The databases that the contract of the store must hold on."""
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,8 +17,25 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file in which nothing is kept yet, with its tables."""
+
+    async def migrate(file: Path) -> None:
+        await (await Store.open(f"sqlite+aiosqlite:///{file}")).close()
+
+    file = tmp_path_factory.mktemp("migrated") / "queue.sqlite3"
+    asyncio.run(migrate(file))
+    return file
+
+
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def sqlite_url(tmp_path: Path, migrated_file: Path) -> str:
+    return f"sqlite+aiosqlite:///{shutil.copy(migrated_file, tmp_path)}"
+
+
+@pytest.fixture
+def bare_sqlite_url(tmp_path: Path) -> str:
     return f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
 
 
@@ -27,7 +46,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-@pytest.fixture(params=["sqlite_url", pytest.param("bare_postgres_url", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["bare_sqlite_url", pytest.param("bare_postgres_url", marks=pytest.mark.postgres)])
 def bare_database_url(request: pytest.FixtureRequest) -> str:
     """The address of a database without tables, once for each kind."""
     url: str = request.getfixturevalue(request.param)
