@@ -25,6 +25,7 @@ from serving_engine import open_engine, request_for
 from timeline_picture import draw
 from timeline_trace import HOST, Timeline, read_timeline
 
+IN_LINE = 16  # so many more wait than sit, or are in runs that are queued
 GOAL = 0.03
 
 
@@ -101,12 +102,12 @@ def record(options: argparse.Namespace, cache: Path, trace: Path) -> None:
         waiting = []
         for arrival in backlog(MIXES["4-50"], count=10_000):
             waiting.append(engine.submit(request_for(arrival, lane)))
-            if len(waiting) > 2 * engine.capacity(lane):
+            if len(waiting) > 4 * engine.capacity(lane) + IN_LINE:
                 waiting.pop(0).result()
-            if arrival.seed == 4 * engine.capacity(lane):
+            if arrival.seed == 8 * engine.capacity(lane) + IN_LINE:
                 begun = time.perf_counter()
                 jax.profiler.start_trace(trace, profiler_options=quiet())
-            if arrival.seed > 4 * engine.capacity(lane) and time.perf_counter() > begun + options.seconds:
+            if arrival.seed > 8 * engine.capacity(lane) + IN_LINE and time.perf_counter() > begun + options.seconds:
                 break
         jax.profiler.stop_trace()
         engine.close(drain=False)
