@@ -100,14 +100,15 @@ def record(options: argparse.Namespace, cache: Path, trace: Path) -> None:
         desk.device = Annotated(desk.device)
         [lane] = engine.lanes
         waiting = []
+        begin_at = 8 * engine.capacity(lane) + IN_LINE
         for arrival in backlog(MIXES["4-50"], count=10_000):
             waiting.append(engine.submit(request_for(arrival, lane)))
             if len(waiting) > 4 * engine.capacity(lane) + IN_LINE:
                 waiting.pop(0).result()
-            if arrival.seed == 8 * engine.capacity(lane) + IN_LINE:
+            if arrival.seed == begin_at:
                 begun = time.perf_counter()
                 jax.profiler.start_trace(trace, profiler_options=quiet())
-            if arrival.seed > 8 * engine.capacity(lane) + IN_LINE and time.perf_counter() > begun + options.seconds:
+            if arrival.seed > begin_at and time.perf_counter() > begun + options.seconds:
                 break
         jax.profiler.stop_trace()
         engine.close(drain=False)
