@@ -12,7 +12,7 @@ from processes import START_SECONDS, Ended, end
 from running_demo import Demo, read_until_serving, running_demo
 
 
-@pytest_asyncio.fixture(scope="package", loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
     """A demo in an empty folder; it must end quietly, with status 0, when it is interrupted."""
     async with running_demo(tmp_path_factory.mktemp("demo")) as bot:
