@@ -19,7 +19,7 @@ from serving import Served, until
 
 from bot.album import keep
 from bot.artifacts import Artifacts
-from bot.errors import MissingArtifact, StoreUnavailable
+from bot.errors import MissingArtifact
 from bot.jobs import Job, Recipe, State
 from bot.sandbox.client import Member
 from bot.store import Store
@@ -151,29 +151,33 @@ async def test_a_picture_that_only_another_worker_paints_is_waited_for(
     assert (await store.job(job.id)).state is State.DONE
 
 
-async def test_a_lost_picture_is_not_given_up_because_the_disk_fails_while_it_is_painted_again(
-    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recreation, "LOST_SECONDS", 1.0)
-    put, tried = artifacts.put, list[str]()
 
-    async def put_on_a_broken_disk(data: bytes, suffix: str) -> str:
-        tried.append(await artifacts.name(data, suffix))
-        raise StoreUnavailable("The disk fails.")
 
+@pytest.mark.usefixtures("short_leases")
+async def test_a_lost_picture_is_not_given_up_because_it_cannot_be_written_for_a_while(
+    tiny_engine: Engine,
+    store: Store,
+    artifacts: Artifacts,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with working(tiny_engine, store, artifacts, lease_seconds=0.2):
-        job = await painted(store, SMALL, 1)
-        name = name_of(job)
+        name = name_of(await painted(store, SMALL, 1))
         whole = await artifacts.get(name)
         await artifacts.delete(name)
-        monkeypatch.setattr(artifacts, "put", put_on_a_broken_disk)
+        folder = (tmp_path / "artifacts" / name).parent
+        folder.rmdir()
+        folder.symlink_to(tmp_path / "a disk that is not mounted")
 
-        async def tried_again() -> bool:
+        async def put_off_twice() -> bool:
             assert (await store.want_files([name])).failure is None  # as whoever is to show it asks
-            return len(tried) > 4  # one lease tries three times
+            return caplog.text.count("is tried again with the next lease: Results in") > 1
 
-        await until(tried_again)
-        monkeypatch.setattr(artifacts, "put", put)
+        await until(put_off_twice)
+        folder.unlink()
 
         async def back() -> bool:
             await store.want_files([name])
