@@ -35,11 +35,14 @@ def double(weights: dict[str, jax.Array], held: Held) -> Held:
 @pytest.fixture(autouse=True)
 def no_cache() -> Iterator[None]:
     """Turns off JAX's own cache, which an earlier test may have set: what it gives is not kept."""
-    for enabled in (False, True):
-        jax.config.update("jax_enable_compilation_cache", enabled)
-        compilation_cache.reset_cache()  # JAX asks once whether it has one
-        if not enabled:
-            yield
+    with_cache(False)
+    yield
+    with_cache(True)
+
+
+def with_cache(enabled: bool) -> None:
+    jax.config.update("jax_enable_compilation_cache", enabled)
+    compilation_cache.reset_cache()  # JAX asks once whether it has one
 
 
 @pytest.fixture(scope="module")
