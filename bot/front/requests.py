@@ -10,8 +10,10 @@ from bot.front.answers import acknowledge
 from bot.front.parts import Interaction, Parts, parts_of
 from bot.jobs import Job, Origin, Recipe
 from bot.log import about
+from bot.persistence import persistently
 
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
+PATIENCE_SECONDS = 1.0  # about; a restarting database is back by then, and nobody wonders what goes on
 
 
 async def request(
@@ -29,7 +31,10 @@ async def request(
     async def enqueue(parts: Parts, origin: Origin) -> Job:
         wanted = recipe if complete is None else await complete(recipe)
         weight = parts.weight(interaction)
-        return await parts.store.enqueue(wanted, origin, weight=weight, caps=parts.caps)
+        return await persistently(
+            lambda: parts.store.enqueue(wanted, origin, weight=weight, caps=parts.caps),
+            seconds=PATIENCE_SECONDS,
+        )
 
     return await _accept(interaction, enqueue, private=private)
 
@@ -39,7 +44,10 @@ async def request_again(interaction: Interaction, job_id: str, *, private: bool)
 
     async def enqueue(parts: Parts, origin: Origin) -> Job:
         weight = parts.weight(interaction)
-        return await parts.store.enqueue_again(job_id, origin, weight=weight, caps=parts.caps)
+        return await persistently(
+            lambda: parts.store.enqueue_again(job_id, origin, weight=weight, caps=parts.caps),
+            seconds=PATIENCE_SECONDS,
+        )
 
     return await _accept(interaction, enqueue, private=private)
 

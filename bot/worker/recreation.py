@@ -21,8 +21,8 @@ from bot.artifacts import Artifacts
 from bot.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.jobs import LostFile, Painter
 from bot.log import about
+from bot.persistence import persistently
 from bot.store.store import Store
-from bot.worker.persistence import persistently
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import EngineClosed, EngineError, Image, InvalidRequest, Lane, Request

@@ -17,9 +17,9 @@ from bot.errors import StaleLease, StoreUnavailable
 from bot.jobs import BATCHES_AHEAD, Claim, Notes
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
+from bot.persistence import persistently
 from bot.store.store import Store
 from bot.worker.failures import failure_of
-from bot.worker.persistence import persistently
 from bot.worker.recreation import PNG, Recreation, extra_of
 from bot.worker.unoffered import GRACE_SECONDS, watch
 from sdjax_engine.engine import Engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
@@ -22,6 +23,17 @@ class FullDisk(Store):
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
         raise StoreUnavailable("The disk that holds the queue is full.")
+
+
+class Restarting(Store):
+    """A store whose server goes away just as it has taken a request, and is back a moment later."""
+
+    async def enqueue(self, recipe: Recipe, origin: Origin, **options: Any) -> Job:
+        known = len(await self.active_jobs())
+        job = await super().enqueue(recipe, origin, **options)
+        if known == 0:
+            raise StoreUnavailable("The server has closed the connection.")
+        return job
 
 
 class Broken(Store):
@@ -107,6 +119,16 @@ async def test_a_full_disk_is_one_sentence(
     await store.close()
     assert told == "The queue cannot be reached right now: please ask again in a minute."
     assert "The disk that holds the queue is full." in caplog.text
+
+
+async def test_a_server_that_restarts_is_asked_again_and_nothing_is_queued_twice(
+    tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member
+) -> None:
+    store = await Restarting.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    async with serving(sandbox, store, artifacts, Config()):
+        assert "Queued, 1st" in text_of(await queued(ravi, "a cat"))
+        assert len(await store.active_jobs()) == 1
+    await store.close()
 
 
 async def test_a_fault_of_the_bot_shows_a_number_and_no_traceback(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from bot.errors import StoreUnavailable
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -21,8 +24,9 @@ async def persistently(verb: Callable[[], Awaitable[T]], *, seconds: float) -> T
     while True:
         try:
             return await verb()
-        except StoreUnavailable:
+        except StoreUnavailable as error:
             if wait > seconds:
                 raise
+            log.warning("tried again in a moment: %s", error)
         await asyncio.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreads load, guards nothing
         wait *= 2
