@@ -82,6 +82,14 @@ class Scene:
     async def _at_least(self, role: Role, name: str, least: float) -> bool:
         return (await role.metrics(self.operator)).get(name, 0.0) >= least
 
+    async def logged(self, role: Role, words: str) -> None:
+        """Wait until a role's log says `words`."""
+
+        async def said() -> bool:
+            return words in role.logs()
+
+        await until_true(said, f"{words!r} in the log of the {role.name}")
+
     async def metric(self, role: Role, name: str) -> float:
         """A metric of a role now; 0 where it was never counted."""
         return (await role.metrics(self.operator)).get(name, 0.0)
