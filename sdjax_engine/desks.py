@@ -16,6 +16,7 @@ from sdjax_engine.tickets import Ticket
 from sdjax_engine.turns import Demand
 
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
+FORGETTING = 0.02  # how much of its distance to each new value an extreme gives up
 SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
 """How long a run is at most, beyond one evaluation: with seats free, so while other lanes wait, and full.
 
@@ -141,13 +142,17 @@ class SeatDevices(Protocol):
 class Desk:
     """One lane: its devices' side, its line and seats, and moving means of what its work takes, in seconds.
 
-    A desk is `broken` when its seats on the devices must be emptied before they are used again.
+    `quickest` is what an evaluation took at the least, lately, and `seconds_to_queue` what the host took at
+    the most to queue a run. A desk is `broken` when its seats on the devices must be emptied before they are
+    used again.
     """
 
     device: SeatDevices
     seats: Seats[Ticket] = field(repr=False)
     seconds_per_image: float | None = None
     seconds_per_evaluation: float | None = None
+    quickest: float | None = None
+    seconds_to_queue: float = 0.0
     broken: bool = False
 
     @property
@@ -179,6 +184,8 @@ class Desk:
             seats=self.seats.anew(),
             seconds_per_image=self.seconds_per_image,
             seconds_per_evaluation=self.seconds_per_evaluation,
+            quickest=self.quickest,
+            seconds_to_queue=self.seconds_to_queue,
             broken=True,
         )
 
@@ -196,7 +203,15 @@ class Desk:
 
     def learn_run(self, seconds: float, evaluations: int) -> None:
         """Let the time of one more run into the moving mean."""
-        self.seconds_per_evaluation = _moved(self.seconds_per_evaluation, seconds / evaluations)
+        each = seconds / evaluations
+        self.seconds_per_evaluation = _moved(self.seconds_per_evaluation, each)
+        quickest = each if self.quickest is None else self.quickest
+        self.quickest = min(each, quickest + FORGETTING * (each - quickest))
+
+    def learn_queueing(self, seconds: float) -> None:
+        """Remember how long the host took to queue one more run."""
+        longest = self.seconds_to_queue
+        self.seconds_to_queue = max(seconds, longest + FORGETTING * (seconds - longest))
 
     def learn_image(self, seconds: float) -> None:
         """Let the time of one more image, from its seat to its pixels, into the moving mean."""

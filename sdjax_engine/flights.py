@@ -14,7 +14,8 @@ class Flight:
     """A run with the pictures it finishes, or pictures alone whose latents were there already.
 
     `pictures` are those of people, by ticket, `spares` the latents of padding. `wanted` seats were counted
-    against the lane, for `charged` seconds, when the flight was queued, at the time `queued_at`.
+    against the lane, for `charged` seconds, when the flight was queued, at the time `queued_at`. It is
+    `uneven` where some devices begin it later than others, having had pictures to decode.
     """
 
     desk: Desk
@@ -25,6 +26,7 @@ class Flight:
     spares: dict[Ticket, Latents] = field(default_factory=dict)
     wanted: int = 1
     charged: float = 0.0
+    uneven: bool = False
 
     @property
     def people(self) -> list[Span[Ticket]]:

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sdjax_engine import heap
+from sdjax_engine.ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
 from sdjax_engine.desks import Desk, Picture
 from sdjax_engine.devices import is_out_of_memory
 from sdjax_engine.flights import Flight
@@ -32,13 +33,6 @@ from sdjax_engine.wording import first_line
 
 logger = logging.getLogger(__name__)
 
-# Runs that the devices have before them while the host waits for an earlier one. A newcomer sits down behind
-# all of them; with somebody in the line there is no free seat for one, and devices that finish at different
-# times have something to go on with.
-RUNS_AHEAD = 1
-RUNS_AHEAD_WITH_A_LINE = 2
-MANY_SEATS = 128
-"""So many that somebody finishes in nearly every run: devices that decode would hold the others up."""
 MOST_ATTEMPTS = 2
 STUCK = "The devices hung twice while this picture was painted."
 COMPILING = 60.0  # seconds that the programs of a lane take to compile, or so
@@ -77,6 +71,8 @@ class Painting:
     @property
     def busy(self) -> bool:
         """Whether a turn would do anything now."""
+        if self._next_run_at > self._clock():
+            return False
         return bool(self._flights) or any(True for _ in self._ready_desks())
 
     @property
@@ -87,8 +83,17 @@ class Painting:
     @property
     def wake_at(self) -> float | None:
         """When there will be something to do without anybody coming; None: no such time."""
+        if (at := self._next_run_at) > AT_ONCE:
+            return at
         times = (desk.seats.wake_at() for desk in self.desks.values())
         return min((time for time in times if time is not None), default=None)
+
+    @property
+    def _next_run_at(self) -> float:
+        """When the next run should be queued, and not before."""
+        at = next_run_at(self._flights, self._landed_at)
+        alone = at > AT_ONCE and [desk.lane for desk in self._ready_desks()] == [self._flights[0].desk.lane]
+        return at if alone else AT_ONCE
 
     def join(self, ticket: Ticket) -> None:
         """Put somebody in their lane's line."""
@@ -103,10 +108,12 @@ class Painting:
         self._serve_spares(newcomers)
         while len(self._flights) > RUNS_AHEAD and self._flights[0].ready:
             self._land(self._flights[0])  # nobody waits for an answer that is there
+        if self._next_run_at > self._clock():
+            return
         desk = self._next_desk()
         if desk is not None:
             self._launch(desk)
-        while len(self._flights) > _runs_ahead(desk):
+        while len(self._flights) > runs_ahead(desk):
             self._land(self._flights[0])
 
     def anew(self, watch: Watch) -> Painting:
@@ -145,7 +152,10 @@ class Painting:
 
     def _launch(self, desk: Desk) -> None:
         """Give the devices a desk's next run; if that fails, what they have been given before may not."""
+        behind = self._flights[-1] if self._flights else None
         flight = Flight(desk=desk, queued_at=self._clock(), wanted=desk.demand.seats)
+        if behind is not None and desk.device.seats > desk.device.seats_per_device:
+            flight.uneven = behind.uneven or bool(behind.pictures)
         self._preparing = flight
         try:
             with self._watch.blocked(desk.estimate(desk.limits().long)):
@@ -158,6 +168,7 @@ class Painting:
             self._preparing = None
             self._begin_anew(desk, [flight], error)
         else:
+            desk.learn_queueing(self._clock() - flight.queued_at)
             flight.charged = desk.estimate(flight.evaluations)
             self._turns.charge(desk.lane, flight.charged, flight.wanted)
             self._preparing = None
@@ -363,10 +374,3 @@ class Painting:
             ticket.tell_trouble(trouble)
         people = [(ticket, ticket.prepared.evaluations) for ticket in tickets]
         desk.seats.rejoin(people, alone=trouble is Trouble.FAILED, now=self._clock())
-
-
-def _runs_ahead(desk: Desk | None) -> int:
-    if desk is None:
-        return 0
-    uneven = desk.seats.waiting or len(desk.seats) >= MANY_SEATS
-    return RUNS_AHEAD_WITH_A_LINE if uneven else RUNS_AHEAD

@@ -125,6 +125,12 @@ class Seats(Generic[Ticket]):
         """What pads seats now."""
         return [seated.ticket for seated in self._seats if seated is not None and seated.padding]
 
+    @property
+    def open_to_newcomers(self) -> bool:
+        """Whether somebody who came now would sit down before the next run."""
+        people = [person.alone for _, person in self._people()] + [each.alone for each in self._line]
+        return len(people) < len(self) and not any(people)
+
     def resize(self, seats_per_device: int) -> None:
         """Give every device so many seats, all empty; the line stays."""
         self._seats_per_device = seats_per_device

@@ -20,6 +20,11 @@ class WholeBatchSeats(Seats[Ticket]):
         )
         self._batch_wait = batch_wait
 
+    @property
+    def open_to_newcomers(self) -> bool:
+        """Whether nobody sits yet."""
+        return not self.seated and super().open_to_newcomers
+
     def ready(self, now: float) -> bool:
         """Whether a batch is full or has waited long enough."""
         wake = self.wake_at()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from typing import Any
 
@@ -122,6 +123,13 @@ class Evening(RuleBasedStateMachine):
     @invariant()
     def the_line_is_kept(self) -> None:
         assert self.seats.waiting == self.line
+
+    @invariant()
+    def whoever_comes_to_open_seats_sits_down_next(self) -> None:
+        seats, newcomer, now = copy.deepcopy(self.seats), -1, self.now + BATCH_WAIT
+        is_open = seats.open_to_newcomers
+        seats.join(newcomer, 1, now=self.now)
+        assert is_open == (newcomer in {placement.ticket for placement in seats.take_seats(now)})
 
     def teardown(self) -> None:
         """Whoever is still here is painted within the evaluations asked for, without anybody else coming."""

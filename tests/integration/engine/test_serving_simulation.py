@@ -9,7 +9,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
-from serving_arrivals import MIXES, backlog, poisson
+from serving_arrivals import MIXES, Arrival, backlog, poisson
 from serving_comparison import compare, ideal, simulated
 from serving_devices import Cost, Costs
 from serving_simulation import Simulation, simulate
@@ -23,6 +23,7 @@ COSTS = Costs(
     deliver=0.0005,
 )
 EIGHT = Simulation(devices=8, seats_per_device=1, costs=COSTS)
+ONE_OF_EIGHT = Simulation(devices=1, seats_per_device=8, costs=COSTS)
 
 
 @pytest.mark.parametrize(("mix", "gain", "latency"), [("4-50", 1.7, 0.5), ("20-30", 1.15, 0.6)])
@@ -57,3 +58,16 @@ def test_a_device_does_one_thing_at_a_time_and_none_before_it_was_queued() -> No
 def test_with_a_full_queue_the_devices_are_hardly_ever_idle() -> None:
     outcome = simulate(EIGHT, backlog(MIXES["4-50"], count=400))
     assert sum(outcome.shares(8).values()) >= 0.97
+
+
+def test_with_seats_free_whoever_comes_waits_for_the_run_in_the_air_alone_and_no_device_is_idle() -> None:
+    host = COSTS.admit.host + COSTS.run.host + COSTS.decode.host
+    company = [Arrival(at=0.0, user=0, seed=0, steps=200)]
+    comers = [Arrival(at=1.0 + 0.41 * number, user=1, seed=1 + number, steps=4) for number in range(20)]
+    outcome = simulate(ONE_OF_EIGHT, [*company, *comers])
+    waits = {each.arrival.seed: each.seated - each.arrival.at for each in outcome.served}
+    assert max(waits[each.seed] for each in comers) <= EVALUATION + COSTS.decode.device + 3 * host
+    assert len(comers) * EVALUATION / 2 > sum(waits[each.seed] for each in comers) - len(comers) * 3 * host
+    work = sorted(outcome.work, key=lambda work: work.begin)
+    idle = sum(max(0.0, after.begin - before.end) for before, after in pairwise(work))
+    assert idle <= 0.01 * (work[-1].end - work[0].begin)
