@@ -116,6 +116,11 @@ class Painting:
         while len(self._flights) > runs_ahead(desk):
             self._land(self._flights[0])
 
+    def land_everything(self) -> None:
+        """Wait for all that the devices have been given, whoever it was for."""
+        while self._flights:
+            self._land(self._flights[0])
+
     def anew(self, watch: Watch) -> Painting:
         """Return another of the same people and desks, whose seats are empty: this one is stuck.
 

@@ -132,6 +132,7 @@ class PaintingThread:
         try:
             while self._let_in(painting):
                 painting.turn()
+            painting.land_everything()  # a process that ended while the devices work could break
         except Abandoned:
             logger.warning("the devices have answered the thread that was left behind")
         finally:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, as_completed, wait
+from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from engines import PLAIN, SUITED, TINY, fingerprint, like
@@ -166,6 +168,14 @@ def test_a_close_at_once_ends_every_future(open_engine: OpenEngine) -> None:
     engine.close(drain=False)
     assert all(future.done() for future in futures)
     assert sum(future.cancelled() for future in futures) > 30
+
+
+def test_nothing_is_under_way_on_the_devices_after_a_close(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    submit_and_wait_for_start(engine, LONG)
+    devices: list[Any] = [desk.device for desk in engine._thread.desks.values()]
+    engine.close(drain=False)
+    assert all(leaf.is_ready() for device in devices for leaf in jax.tree.leaves(device._state))
 
 
 def test_a_draining_close_can_be_cut_short(open_engine: OpenEngine) -> None:
