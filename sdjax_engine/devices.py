@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -43,12 +44,26 @@ def usable_cores() -> int:
 def open_mesh() -> Mesh:
     """The mesh over all devices of this process, with the one axis `data`; raises DevicesFailed."""
     try:
-        devices = jax.local_devices()
+        return mesh_over(jax.local_devices())
     except (RuntimeError, AssertionError) as error:  # JAX's answers to platforms that it cannot use
         told = getattr(jax.config, "jax_platforms", None) or "any"
         reason = first_line(error) if str(error) else "nothing installed knows such a platform."
         raise DevicesFailed(f"JAX finds no device of the platform {told}: {reason}") from error
-    return jax.make_mesh((len(devices),), (AXIS,), axis_types=(AxisType.Explicit,), devices=devices)
+
+
+def mesh_over(chosen: Sequence[jax.Device]) -> Mesh:
+    """The mesh over these devices, with the one axis `data`."""
+    return jax.make_mesh((len(chosen),), (AXIS,), axis_types=(AxisType.Explicit,), devices=chosen)
+
+
+def decoding_mesh(mesh: Mesh) -> Mesh:
+    """The devices that decode pictures: all of the mesh, or, of a CPU cut into several, the first.
+
+    XLA's client for the CPU has one program that is spread over several devices under way at a time: all
+    would wait for those that decode. A program of one device holds nobody up, and takes whichever cores are
+    free.
+    """
+    return mesh_over(list(mesh.devices.flat)[:1]) if is_cpu(mesh) else mesh
 
 
 def device_count(mesh: Mesh) -> int:
@@ -71,6 +86,28 @@ def shard(rows: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
     """Spread `rows` over the devices along its first axis, an equal share for each."""
     spread: jax.Array = jax.device_put(rows, NamedSharding(mesh, BY_SEAT))
     return spread
+
+
+def held_by(mesh: Mesh, array: jax.Array) -> jax.Array:
+    """Return the copies that these devices hold of an array that every device holds; nothing is copied."""
+    copies = {shard.device: shard.data for shard in array.addressable_shards}
+    parts = [copies[device] for device in mesh.devices.flat]
+    return jax.make_array_from_single_device_arrays(array.shape, NamedSharding(mesh, REPLICATED), parts)
+
+
+def rows_for(
+    mesh: Mesh, rows: jax.Array, wanted: Iterable[int]
+) -> Iterator[tuple[jax.Array, dict[int, int]]]:
+    """Bring the wanted of some rows, one on each device, to `mesh`, as many at a time as it has devices.
+
+    Each array comes with the places of its rows: row of it → row of `rows`.
+    """
+    if device_count(mesh) == len(rows):
+        yield rows, {row: row for row in wanted}
+        return
+    parts = {shard.index[0].start or 0: shard.data for shard in rows.addressable_shards}
+    for row in wanted:
+        yield jax.device_put(parts[row], NamedSharding(mesh, BY_SEAT)), {0: row}
 
 
 def is_out_of_memory(error: BaseException) -> bool:

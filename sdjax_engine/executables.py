@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,10 @@ class Executables:
 
     folder: Path
     mesh: Mesh
+
+    def on(self, mesh: Mesh) -> Executables:
+        """Return those for the devices of another mesh."""
+        return replace(self, mesh=mesh)
 
     def place(self, name: str, facts: object, arguments: Any, how: object) -> Path:
         """Return where the program `name` is kept.

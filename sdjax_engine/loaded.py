@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+from jax.sharding import NamedSharding
 
 from sdjax_engine import devices
 from sdjax_engine.encodings import REMEMBERED, Encoder, Text, TextEncodings, encode_text, text_arrays
@@ -42,6 +43,8 @@ from sdjax_engine.weights import Checkpoint, Parameters
 from sdjax_engine.weights.networks import autoencoder_in_float32
 from sdjax_engine.wording import in_bytes
 
+OfDecoding = tuple[Parameters, Parameters | None]
+
 
 class ModelArrays(NamedTuple):
     """All that a model's programs compute with: the parameters of its networks, and its LoRAs' rows."""
@@ -64,7 +67,7 @@ class ModelArrays(NamedTuple):
         return self.unet, self.banks.get(UNET, {})
 
     @property
-    def of_decoding(self) -> tuple[Parameters, Parameters | None]:
+    def of_decoding(self) -> OfDecoding:
         """What works on a finished picture."""
         return self.vae, self.safety_checker
 
@@ -87,6 +90,7 @@ class LoadedModel:
         _check_sizes(offer, checkpoint.vae_scale_factor)
         self.offer = offer
         self.mesh = compiler.mesh
+        self.decoding_mesh = devices.decoding_mesh(compiler.mesh)
         self.unet = checkpoint.unet
         self.vae = checkpoint.vae
         self.latent_channels = checkpoint.latent_channels
@@ -108,6 +112,7 @@ class LoadedModel:
         self._compiler = compiler
         self._encode_lock = threading.Lock()
         self._encode: tuple[TextEncodings, Encoding] | None = None
+        self._decoding: tuple[ModelArrays, OfDecoding] | None = None
 
     @property
     def encodings(self) -> TextEncodings:
@@ -137,6 +142,25 @@ class LoadedModel:
     def shapes(self) -> ModelArrays:
         """The same as shapes, for which programs are compiled wherever the parameters lie."""
         shapes: ModelArrays = self._held.shapes
+        return shapes
+
+    @property
+    def arrays_of_decoding(self) -> OfDecoding:
+        """`ModelArrays.of_decoding` as the devices hold it that decode."""
+        arrays, mesh = self.arrays, self.decoding_mesh
+        if self._decoding is None or self._decoding[0] is not arrays:
+            held = jax.tree.map(lambda array: devices.held_by(mesh, array), arrays.of_decoding)
+            self._decoding = arrays, held
+        return self._decoding[1]
+
+    @property
+    def shapes_of_decoding(self) -> OfDecoding:
+        """The same as shapes."""
+        sharding = NamedSharding(self.decoding_mesh, devices.REPLICATED)
+        shapes: OfDecoding = jax.tree.map(
+            lambda shape: jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding),  # type: ignore[no-untyped-call]
+            self.shapes.of_decoding,
+        )
         return shapes
 
     @property

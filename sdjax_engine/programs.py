@@ -76,13 +76,14 @@ class Compiler:
         function: Callable[..., Any],
         *arguments: Any,
         specs: tuple[PartitionSpec, ...],
+        mesh: Mesh | None = None,
         donate: tuple[int, ...] = (),
         facts: object = None,
         options: Mapping[str, str] | None = None,
     ) -> Program:
-        """Return `function`, written for one device's share, as a program for the whole mesh.
+        """Return `function`, written for one device's share, as a program for the whole mesh, or for `mesh`.
 
-        `arguments` are arrays of the whole mesh like those of later calls, `specs` says how each is spread;
+        `arguments` are arrays of that mesh like those of later calls, `specs` says how each is spread;
         every result is spread by seat. The arguments numbered in `donate` are used up by a call. `facts`,
         plain data, must tell apart all that `function` depends on beside its arguments and this package's
         source: a kept program is taken for it by name, arguments and facts. `options` are XLA's own, left
@@ -97,15 +98,21 @@ class Compiler:
                 mine = self._programs[key] = Future[Program]()
         if known is not None:
             return known.result()
-        spread = jax.shard_map(function, mesh=self.mesh, in_specs=specs, out_specs=BY_SEAT, check_vma=False)
+        mesh = mesh or self.mesh
+        spread = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=BY_SEAT, check_vma=False)
         jitted = jax.jit(spread, donate_argnums=donate)
         started = self.clock()
+
+        def make() -> Compiled:
+            return compiled_with(options or {}, jitted.lower(*arguments))
+
         try:
-            place = None
-            if self.executables is not None:
+            if self.executables is None:
+                verb, program = "compiled", make()
+            else:
+                kept = self.executables.on(mesh)
                 how = [list(map(str, specs)), donate, sorted((options or {}).items())]
-                place = self.executables.place(name, facts, arguments, how)
-            verb, program = self._make(place, lambda: compiled_with(options or {}, jitted.lower(*arguments)))
+                verb, program = self._make(kept, kept.place(name, facts, arguments, how), make)
         except Exception as error:
             mine.set_exception(error)
             raise
@@ -113,21 +120,21 @@ class Compiler:
         self.tell(f"{verb} {name} in {self.clock() - started:.1f} s")
         return program
 
-    def _make(self, place: Path | None, compiled: Callable[[], Compiled]) -> tuple[str, Compiled]:
+    def _make(
+        self, executables: Executables, place: Path, compiled: Callable[[], Compiled]
+    ) -> tuple[str, Compiled]:
         """Return how the program was made, and the program: as it is kept, or compiled, and then kept.
 
         What JAX's cache gives is not kept: on a CPU it lacks the functions that it was linked with.
         """
-        if self.executables is None or place is None:
-            return "compiled", compiled()
-        kept = self.executables.read(place)
+        kept = executables.read(place)
         if kept is not None:
             return "loaded", kept
         with counted_hits() as hits:
             program = compiled()
         if not hits:
             try:
-                self.executables.keep(place, program)
+                executables.keep(place, program)
             except NotKept as error:
                 self.tell(f"a program cannot be kept for the next start: {error}")
         return "compiled", program
