@@ -108,7 +108,7 @@ def simulated_rows(options: argparse.Namespace, cache: str) -> list[Row]:
     """Measure what work takes, and let the engine's loop serve on simulated devices."""
     rows: list[Row] = []
     for devices, seats in SIMULATED[:1] if options.quick else SIMULATED:
-        costs = read_costs(apart(2, seats, cache, "--costs-only")["costs"])
+        costs = read_costs(apart(1, seats, cache, "--costs-only")["costs"])  # all cores are one device's
         print(f"{seats} on a device: {told(costs)}")
         simulation = Simulation(devices=devices, seats_per_device=seats, costs=costs)
         rounds = 200 if simulation.seats == 8 else 25
