@@ -63,7 +63,7 @@ class Executables:
         `arguments` are arrays like those of its calls; `facts`, plain data, is whatever else its function
         depends on besides the package's source; `how` says in plain data how it is spread and donated.
         """
-        devices = [self.mesh.devices.shape, self.mesh.devices.flat[0].device_kind]
+        devices = [self.mesh.devices.shape, jax.local_device_count(), self.mesh.devices.flat[0].device_kind]
         what = short([name, facts, list(described(arguments)), how, devices])
         slug = re.sub("[^A-Za-z0-9]+", "_", name)
         return self.folder / FOLDER / f"{slug}-{what}-{self._made_with}{SUFFIX}"
