@@ -110,8 +110,8 @@ def record(options: argparse.Namespace, cache: Path, trace: Path) -> float:
             if len(waiting) > 4 * engine.capacity(lane) + IN_LINE:
                 waiting.pop(0).result()
             if arrival.seed == begin_at:
-                begun, used = time.perf_counter(), time.process_time()
                 jax.profiler.start_trace(trace, profiler_options=quiet())
+                begun, used = time.perf_counter(), time.process_time()
             if arrival.seed > begin_at and time.perf_counter() > begun + options.seconds:
                 break
         cores = (time.process_time() - used) / (time.perf_counter() - begun) / usable_cores()
