@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -56,16 +56,6 @@ def mesh_over(chosen: Sequence[jax.Device]) -> Mesh:
     return jax.make_mesh((len(chosen),), (AXIS,), axis_types=(AxisType.Explicit,), devices=chosen)
 
 
-def decoding_mesh(mesh: Mesh) -> Mesh:
-    """The devices that decode pictures: all of the mesh, or, of a CPU cut into several, the first.
-
-    XLA's client for the CPU has one program that is spread over several devices under way at a time: all
-    would wait for those that decode. A program of one device holds nobody up, and takes whichever cores are
-    free.
-    """
-    return mesh_over(list(mesh.devices.flat)[:1]) if is_cpu(mesh) else mesh
-
-
 def device_count(mesh: Mesh) -> int:
     """How many devices the mesh has."""
     return int(mesh.devices.size)
@@ -74,6 +64,11 @@ def device_count(mesh: Mesh) -> int:
 def is_cpu(mesh: Mesh) -> bool:
     """Whether the mesh's devices are slices of the CPU, which share its cores."""
     return bool(mesh.devices.flat[0].platform == "cpu")
+
+
+def runs_apart(mesh: Mesh) -> bool:
+    """Whether each device is given programs of its own (see `per_device.py`): slices of a CPU are."""
+    return is_cpu(mesh) and device_count(mesh) > 1
 
 
 def replicate(array: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
@@ -88,26 +83,10 @@ def shard(rows: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
     return spread
 
 
-def held_by(mesh: Mesh, array: jax.Array) -> jax.Array:
-    """Return the copies that these devices hold of an array that every device holds; nothing is copied."""
-    copies = {shard.device: shard.data for shard in array.addressable_shards}
-    parts = [copies[device] for device in mesh.devices.flat]
-    return jax.make_array_from_single_device_arrays(array.shape, NamedSharding(mesh, REPLICATED), parts)
-
-
-def rows_for(
-    mesh: Mesh, rows: jax.Array, wanted: Iterable[int]
-) -> Iterator[tuple[jax.Array, dict[int, int]]]:
-    """Bring the wanted of some rows, one on each device, to `mesh`, as many at a time as it has devices.
-
-    Each array comes with the places of its rows: row of it → row of `rows`.
-    """
-    if device_count(mesh) == len(rows):
-        yield rows, {row: row for row in wanted}
-        return
-    parts = {shard.index[0].start or 0: shard.data for shard in rows.addressable_shards}
-    for row in wanted:
-        yield jax.device_put(parts[row], NamedSharding(mesh, BY_SEAT)), {0: row}
+def spread_shape(shape: tuple[int, ...], dtype: npt.DTypeLike, mesh: Mesh) -> jax.ShapeDtypeStruct:
+    """The form of an array that is spread over the devices along its first axis."""
+    sharding = NamedSharding(mesh, BY_SEAT)
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)  # type: ignore[no-untyped-call]
 
 
 def is_out_of_memory(error: BaseException) -> bool:

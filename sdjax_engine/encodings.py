@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,19 +64,25 @@ class TextEncodings:
 
     def gather(self, wanted: Sequence[Text]) -> Encoding:
         """Return the encoding of one text for each device, (devices, ...) on the mesh."""
-        self._learn([text for text in dict.fromkeys(wanted) if text not in self._known])
+        self._learn(wanted)
         here = [self._on(device, text) for device, text in zip(self._devices, wanted, strict=True)]
         self._forget()
         return Encoding(*(self._join(parts) for parts in zip(*here, strict=True)))
 
-    def _learn(self, texts: Sequence[Text]) -> None:
-        count = len(self._devices)
-        for first in range(0, len(texts), count):
-            some = texts[first : first + count]
-            made = self._encode(*text_arrays(some, self._mesh, self._ids_shape, self._lora_rank))
-            parts = [{shard.device: shard.data for shard in leaf.addressable_shards} for leaf in made]
-            for device, text in zip(self._devices, some, strict=False):
-                self._known[text] = {device: Encoding(*(part[device] for part in parts))}
+    def _learn(self, wanted: Sequence[Text]) -> None:
+        """Encode what is not known on the device that wants it first, which need not wait for others."""
+        wanting: dict[Text, int] = {}
+        for index, text in enumerate(wanted):
+            if text not in self._known:
+                wanting.setdefault(text, index)
+        if not wanting:
+            return
+        texts = {index: text for text, index in wanting.items()}
+        made = self._encode(*text_arrays(texts, self._mesh, self._ids_shape, self._lora_rank))
+        parts = [{shard.device: shard.data for shard in leaf.addressable_shards} for leaf in made]
+        for text, index in wanting.items():
+            device = self._devices[index]
+            self._known[text] = {device: Encoding(*(part[device] for part in parts))}
 
     def _on(self, device: Any, text: Text) -> Encoding:
         copies = self._known[text]
@@ -96,9 +102,9 @@ class TextEncodings:
 
 
 def text_arrays(
-    texts: Sequence[Text], mesh: Mesh, ids_shape: tuple[int, ...], lora_rank: int = 0
+    texts: Mapping[int, Text], mesh: Mesh, ids_shape: tuple[int, ...], lora_rank: int = 0
 ) -> tuple[jax.Array, ...]:
-    """Spread the texts over the devices, at most one for each: ids, weights, chunks, silent and both of LoRA.
+    """Give devices, by number, a text each: ids, weights, chunks, silent and both of LoRA.
 
     A device without one gets no chunks, which costs nothing.
     """
@@ -107,7 +113,7 @@ def text_arrays(
     weights = np.ones((count, *ids_shape[1:]), np.float32)
     chunks, silent = np.zeros(count, np.int32), np.zeros(count, np.bool_)
     lora_rows, lora_scales = np.zeros((count, lora_rank), np.int32), np.zeros((count, lora_rank), np.float32)
-    for device, text in enumerate(texts):
+    for device, text in texts.items():
         ids[device] = np.frombuffer(text.ids, np.int32).reshape(ids_shape)
         weights[device] = np.frombuffer(text.weights, np.float32).reshape(ids_shape[1:])
         chunks[device], silent[device] = text.chunks, text.silent

@@ -67,7 +67,7 @@ class Engine:
         for line in devices.report(mesh):
             report(line)
         report(describe(found_backend(), config.dtype))
-        executables = Executables(config.cache_dir, mesh) if config.cache_dir else None
+        executables = Executables(config.cache_dir) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
         residency = Residency(mesh, usable_memory(mesh, config.device_memory), clock=clock)
         opening = Opening.begin(config, compiler, residency, Usage(config.cache_dir))

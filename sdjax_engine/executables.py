@@ -6,7 +6,7 @@ written it, and where it is whole. Any other file is as good as none, and is wri
 
     line 1   the form of the file
     line 2   sha256 of what follows
-    then     what `jax.experimental.serialize_executable` gives: the executable and the trees around it
+    then     a `Serialized`: the executable and the trees around it
 """
 
 from __future__ import annotations
@@ -20,56 +20,48 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
-from jax.experimental import serialize_executable
 from jax.sharding import Mesh
 from jax.stages import Compiled
 
+from sdjax_engine.serialized import Serialized
 from sdjax_engine.source import source_digest
 
 FOLDER, SUFFIX = "programs", ".program"
 FORM = b"sdjax program 1\n"
 SECONDS_UNTIL_FORGOTTEN = 60 * 24 * 3600.0
 FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
-NO_MATTER = re.compile("cache|log|dump|traceback|timeout")  # settings that change no program
+NO_MATTER = re.compile("cache|log|dump|traceback|timeout|num_cpu_devices")  # settings that change no program
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-
-class NotKept(Exception):
-    """An executable could not be kept; the message says why."""
 
 
 @dataclass(frozen=True)
 class Executables:
-    """The executables in `folder` for the devices of `mesh`."""
+    """The executables in `folder`."""
 
     folder: Path
-    mesh: Mesh
 
-    def on(self, mesh: Mesh) -> Executables:
-        """Return those for the devices of another mesh."""
-        return replace(self, mesh=mesh)
-
-    def place(self, name: str, facts: object, arguments: Any, how: object) -> Path:
-        """Return where the program `name` is kept.
+    def place(self, name: str, facts: object, arguments: Any, how: object, mesh: Mesh) -> Path:
+        """Return where the program `name` for the devices of `mesh` is kept.
 
         `arguments` are arrays like those of its calls; `facts`, plain data, is whatever else its function
         depends on besides the package's source; `how` says in plain data how it is spread and donated.
         """
-        devices = [self.mesh.devices.shape, jax.local_device_count(), self.mesh.devices.flat[0].device_kind]
+        device = mesh.devices.flat[0]
+        devices = [mesh.devices.shape, device.device_kind]
         what = short([name, facts, list(described(arguments)), how, devices])
         slug = re.sub("[^A-Za-z0-9]+", "_", name)
-        return self.folder / FOLDER / f"{slug}-{what}-{self._made_with}{SUFFIX}"
+        return self.folder / FOLDER / f"{slug}-{what}-{made_with(device)}{SUFFIX}"
 
-    def read(self, place: Path) -> Compiled | None:
-        """Return the executable kept at `place`, or None where there is none to be believed."""
+    def read(self, place: Path, meshes: Sequence[Mesh]) -> list[Compiled] | None:
+        """Return the executable kept at `place`, on each of these; None if there is none to be believed."""
         try:
             if not (is_own(place) and is_own(place.parent)):
                 return None
@@ -77,53 +69,44 @@ class Executables:
             if form != FORM or digest != hashlib.sha256(payload).hexdigest().encode():
                 return None
             os.utime(place)
-            devices = list(self.mesh.devices.flat)
-            serialized, in_tree, out_tree = pickle.loads(payload)  # noqa: S301 - our own, as was checked
-            program: Compiled = serialize_executable.deserialize_and_load(
-                serialized, in_tree, out_tree, devices[0].client, devices
-            )
+            kept = Serialized(*pickle.loads(payload))  # noqa: S301 - our own, as was checked
+            return kept.on_all(meshes)
         except Exception:  # noqa: BLE001 - whatever is wrong with it, the program is compiled instead
             return None
-        return program
 
-    def keep(self, place: Path, program: Compiled) -> None:
-        """Keep an executable, and forget what it replaces; raises NotKept."""
-        try:
-            payload = pickle.dumps(serialize_executable.serialize(program))
-        except Exception as error:
-            raise NotKept(f"{type(error).__name__}: {error}") from error
+    def keep(self, place: Path, program: Serialized) -> None:
+        """Keep an executable, and forget what it replaces; raises OSError."""
+        payload = pickle.dumps(tuple(program))
         part = place.with_suffix(f".{os.getpid()}.part")
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(FORM + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
             part.replace(place)
-        except OSError as error:
+        except OSError:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
-            raise NotKept(str(error)) from error
-        self._forget(place)
+            raise
+        forget(place)
 
-    def _forget(self, place: Path) -> None:
-        """Remove earlier executables of the same program, and those that nobody has wanted for long."""
-        forgotten = time.time() - SECONDS_UNTIL_FORGOTTEN
-        same = place.name.removesuffix(f"{self._made_with}{SUFFIX}")
-        for file in place.parent.iterdir():
-            with suppress(OSError):
-                replaced = file.name.startswith(same) and file.suffix == SUFFIX and file != place
-                if replaced or file.stat().st_mtime < forgotten:
-                    file.unlink()
 
-    @property
-    def _made_with(self) -> str:
-        """What stands for the code, its libraries and settings, and the machine."""
-        device = self.mesh.devices.flat[0]
-        settings = {
-            name: repr(value) for name, value in jax.config.values.items() if not NO_MATTER.search(name)
-        }
-        flags = [os.environ.get(name, "") for name in FLAGS]
-        made_with = [source_digest(), sys.version, flags, settings, device.client.platform_version]
-        return short([*made_with, processor() if device.platform == "cpu" else ""])
+def forget(place: Path) -> None:
+    """Remove earlier executables of the program at `place`, and those that nobody has wanted for long."""
+    forgotten = time.time() - SECONDS_UNTIL_FORGOTTEN
+    same = place.name.rpartition("-")[0] + "-"
+    for file in place.parent.iterdir():
+        with suppress(OSError):
+            replaced = file.name.startswith(same) and file.suffix == SUFFIX and file != place
+            if replaced or file.stat().st_mtime < forgotten:
+                file.unlink()
+
+
+def made_with(device: jax.Device) -> str:
+    """Return what stands for the code, its libraries and settings, and the machine."""
+    settings = {name: repr(value) for name, value in jax.config.values.items() if not NO_MATTER.search(name)}
+    flags = [os.environ.get(name, "") for name in FLAGS]
+    told = [source_digest(), sys.version, flags, settings, device.client.platform_version]
+    return short([*told, processor() if device.platform == "cpu" else ""])
 
 
 def described(arguments: Any) -> Iterator[str]:

@@ -228,22 +228,19 @@ def compile_take(shapes: LaneShapes, compiler: Compiler, state: SeatState) -> Pr
 
 
 def compile_decode(shapes: LaneShapes, compiler: Compiler, *, in_float32: bool = False) -> Program:
-    """(parameters, latents, present) → `Decoded`, on the devices that decode."""
+    """(parameters, latents, present) → `Decoded`."""
     model, lane = shapes.model, shapes.lane
 
     def decode(parameters: Any, latents: jax.Array, present: jax.Array) -> Decoded:
         decoder, judge = model.decoder(parameters, in_float32=in_float32)
         return painting.decode(decoder, judge, latents, present, model.scaling_factor)
 
-    mesh = model.decoding_mesh
-    count = devices.device_count(mesh)
-    latents, present = np.zeros((count, *shapes.latents), np.float32), np.zeros(count, np.bool_)
+    latents = shapes.zeros(shapes.devices, *shapes.latents)
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} decode" + in_float32 * " in float32",
         decode,
-        *(model.shapes_of_decoding, devices.shard(latents, mesh), devices.shard(present, mesh)),
+        *(model.shapes.of_decoding, latents, shapes.zeros(shapes.devices, dtype=np.bool_)),
         specs=(devices.REPLICATED, devices.BY_SEAT, devices.BY_SEAT),
-        mesh=mesh,
         facts=shapes.facts,
     )
 

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine import devices
 from sdjax_engine.lane_programs import LaneShapes, compile_begin, compile_decode, compile_lane
 from sdjax_engine.ledger import Need
 from sdjax_engine.loaded import LoadedModel, safety_scores
@@ -25,21 +24,21 @@ from sdjax_engine.state import Newcomer, StartPicture
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Latents:
-    """A picture before it is decoded, on its way from the devices: row `row` of theirs."""
+    """A picture before it is decoded, on its way from the devices: row `device` of theirs."""
 
-    row: int
+    device: int
     rows: jax.Array = field(repr=False)
 
     def fetch(self) -> npt.NDArray[np.float32]:
         """Wait for them, (h, w, c)."""
-        return np.array(np.asarray(self.rows)[self.row])
+        return np.array(np.asarray(self.rows)[self.device])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Picture:
-    """A picture on its way from the devices: row `row` of what they decoded together."""
+    """A picture on its way from the devices: row `device` of what they decoded together."""
 
-    row: int
+    device: int
     latents: jax.Array = field(repr=False)
     pixels: jax.Array = field(repr=False)
     finite: jax.Array = field(repr=False)
@@ -47,17 +46,17 @@ class Picture:
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
-        if not np.asarray(self.finite)[self.row]:
+        if not np.asarray(self.finite)[self.device]:
             return None
-        return np.array(np.asarray(self.pixels)[self.row])
+        return np.array(np.asarray(self.pixels)[self.device])
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
         """Wait for what it was decoded from, (h, w, c)."""
-        return np.array(np.asarray(self.latents)[self.row])
+        return np.array(np.asarray(self.latents)[self.device])
 
     def fetch_safety(self) -> SafetyScores | None:
         """Wait for what the safety checker says; None where the checkpoint has none."""
-        scores = np.asarray(self.scores)[self.row]
+        scores = np.asarray(self.scores)[self.device]
         return safety_scores(scores) if scores.size else None
 
 
@@ -232,26 +231,27 @@ class DeviceLane:
         for wave in self._waves(seats):
             rows = self._taken(wave)
             rows.copy_to_host_async()
-            latents |= {seat: Latents(row=device, rows=rows) for device, seat in wave.items()}
+            latents |= {seat: Latents(device=device, rows=rows) for device, seat in wave.items()}
         return latents
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         """Decode the pictures in these seats and start their way to the host."""
         pictures: dict[int, Picture] = {}
         for wave in self._waves(seats):
-            for latents, places in devices.rows_for(self._model.decoding_mesh, self._taken(wave), wave):
-                decoded = self._decoded(latents, places)
-                pictures |= {wave[device]: decoded[row] for row, device in places.items()}
+            decoded = self._decoded(self._taken(wave), list(wave))
+            pictures |= {seat: decoded[device] for device, seat in wave.items()}
         return pictures
 
     def decode_latents(self, latents: Sequence[npt.NDArray[np.float32]]) -> list[Picture]:
         """Decode latents (h, w, c) that were taken before; the same pictures to the bit as at once."""
         pictures: list[Picture] = []
-        count = devices.device_count(self._model.decoding_mesh)
+        count = self._shapes.devices
         for first in range(0, len(latents), count):
             some = latents[first : first + count]
-            decoded = self._decoded(self._for_decoding(some), range(len(some)))
-            pictures += [decoded[row] for row in range(len(some))]
+            rows = np.zeros((count, *self._shapes.latents), np.float32)
+            rows[: len(some)] = some
+            decoded = self._decoded(self._shapes.spread(rows), range(len(some)))
+            pictures += [decoded[device] for device in range(len(some))]
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
@@ -259,7 +259,9 @@ class DeviceLane:
         program = self._programs.decode_in_float32
         if program is None:
             return None
-        return self._decoded(self._for_decoding([latents]), [0], program=program)[0]
+        rows = np.zeros((self._shapes.devices, *self._shapes.latents), np.float32)
+        rows[0] = latents
+        return self._decoded(self._shapes.spread(rows), [0], program=program)[0]
 
     def latents(self) -> npt.NDArray[np.float32]:
         """What the seats hold now, (seats, h, w, c); waits for the devices."""
@@ -306,26 +308,19 @@ class DeviceLane:
             chosen[device] = seat % self._shapes.seats_per_device
         return cast("jax.Array", self._programs.take(self._state.x, self._shapes.spread(chosen)))
 
-    def _for_decoding(self, latents: Sequence[npt.NDArray[np.float32]]) -> jax.Array:
-        """Latents (h, w, c), at most one for each device that decodes, as rows on these devices."""
-        mesh = self._model.decoding_mesh
-        rows = np.zeros((devices.device_count(mesh), *self._shapes.latents), np.float32)
-        rows[: len(latents)] = latents
-        return devices.shard(rows, mesh)
-
     def _decoded(
-        self, latents: jax.Array, wanted: Iterable[int], *, program: Program | None = None
+        self, latents: jax.Array, devices_asked: Iterable[int], *, program: Program | None = None
     ) -> dict[int, Picture]:
-        """The pictures of the wanted rows of latents, which lie on the devices that decode."""
-        rows = list(wanted)
-        present = np.zeros(len(latents), np.bool_)
-        present[rows] = True
+        """The pictures of latents (devices, h, w, c), by device."""
+        asked = list(devices_asked)
+        present = np.zeros(self._shapes.devices, np.bool_)
+        present[asked] = True
         decode = program or self._programs.decode
-        told = latents, devices.shard(present, self._model.decoding_mesh)
-        decoded = cast("Decoded", decode(self._model.arrays_of_decoding, *told))
-        for each in decoded:
-            each.copy_to_host_async()
-        return {row: Picture(row=row, latents=latents, **decoded._asdict()) for row in rows}
+        told = latents, self._shapes.spread(present)
+        decoded = cast("Decoded", decode(self._model.arrays.of_decoding, *told))
+        for rows in decoded:
+            rows.copy_to_host_async()
+        return {device: Picture(device=device, latents=latents, **decoded._asdict()) for device in asked}
 
     def _waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
         """Deal seats into waves of at most one for each device: device → seat."""

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jax.sharding import NamedSharding
 
 from sdjax_engine import devices
 from sdjax_engine.encodings import REMEMBERED, Encoder, Text, TextEncodings, encode_text, text_arrays
@@ -43,8 +42,6 @@ from sdjax_engine.weights import Checkpoint, Parameters
 from sdjax_engine.weights.networks import autoencoder_in_float32
 from sdjax_engine.wording import in_bytes
 
-OfDecoding = tuple[Parameters, Parameters | None]
-
 
 class ModelArrays(NamedTuple):
     """All that a model's programs compute with: the parameters of its networks, and its LoRAs' rows."""
@@ -67,7 +64,7 @@ class ModelArrays(NamedTuple):
         return self.unet, self.banks.get(UNET, {})
 
     @property
-    def of_decoding(self) -> OfDecoding:
+    def of_decoding(self) -> tuple[Parameters, Parameters | None]:
         """What works on a finished picture."""
         return self.vae, self.safety_checker
 
@@ -90,7 +87,6 @@ class LoadedModel:
         _check_sizes(offer, checkpoint.vae_scale_factor)
         self.offer = offer
         self.mesh = compiler.mesh
-        self.decoding_mesh = devices.decoding_mesh(compiler.mesh)
         self.unet = checkpoint.unet
         self.vae = checkpoint.vae
         self.latent_channels = checkpoint.latent_channels
@@ -112,7 +108,6 @@ class LoadedModel:
         self._compiler = compiler
         self._encode_lock = threading.Lock()
         self._encode: tuple[TextEncodings, Encoding] | None = None
-        self._decoding: tuple[ModelArrays, OfDecoding] | None = None
 
     @property
     def encodings(self) -> TextEncodings:
@@ -142,25 +137,6 @@ class LoadedModel:
     def shapes(self) -> ModelArrays:
         """The same as shapes, for which programs are compiled wherever the parameters lie."""
         shapes: ModelArrays = self._held.shapes
-        return shapes
-
-    @property
-    def arrays_of_decoding(self) -> OfDecoding:
-        """`ModelArrays.of_decoding` as the devices hold it that decode."""
-        arrays, mesh = self.arrays, self.decoding_mesh
-        if self._decoding is None or self._decoding[0] is not arrays:
-            held = jax.tree.map(lambda array: devices.held_by(mesh, array), arrays.of_decoding)
-            self._decoding = arrays, held
-        return self._decoding[1]
-
-    @property
-    def shapes_of_decoding(self) -> OfDecoding:
-        """The same as shapes."""
-        sharding = NamedSharding(self.decoding_mesh, devices.REPLICATED)
-        shapes: OfDecoding = jax.tree.map(
-            lambda shape: jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding),  # type: ignore[no-untyped-call]
-            self.shapes.of_decoding,
-        )
         return shapes
 
     @property
@@ -314,7 +290,7 @@ class LoadedModel:
             f"{self.offer.model} encode",
             encode,
             self.shapes.of_texts,
-            *text_arrays([], self.mesh, self._texts.shape, lora_rank),
+            *text_arrays({}, self.mesh, self._texts.shape, lora_rank),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
             facts=self.facts,
         )
@@ -325,7 +301,10 @@ class LoadedModel:
             ids_shape=self._texts.shape,
             lora_rank=lora_rank,
         )
-        return encodings, program.out_info
+        encoding: Encoding = jax.tree.map(
+            lambda leaf: devices.spread_shape(leaf.shape, leaf.dtype, self.mesh), program.out_info
+        )
+        return encodings, encoding
 
     def _claim_texts(self, program: Program) -> None:
         """Reserve memory for the encodings that each device may come to remember."""

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.monitoring
 from jax.experimental.compilation_cache import compilation_cache
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled, Lowered
 
-from sdjax_engine.devices import BY_SEAT
-from sdjax_engine.executables import Executables, NotKept
+from sdjax_engine.devices import BY_SEAT, mesh_over, runs_apart
+from sdjax_engine.executables import Executables
+from sdjax_engine.per_device import PerDevice
+from sdjax_engine.serialized import NotSerialized, Serialized
 
-Program = Compiled
+Program = Compiled | PerDevice
 
 
 class CompilingStopped(Exception):
@@ -47,6 +49,42 @@ def use_cache(folder: Path | None) -> None:
     for name, value in settings.items():
         jax.config.update(name, value)  # type: ignore[no-untyped-call]
     compilation_cache.reset_cache()  # JAX opens the folder once, perhaps before now
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A program before it is made: `function`, written for one device's share, over a whole mesh."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    mesh: Mesh
+    specs: tuple[PartitionSpec, ...]
+    donate: tuple[int, ...]
+    facts: object
+    options: Mapping[str, str]
+
+    def compiled(self) -> Compiled:
+        """Trace, lower and compile it."""
+        spread = jax.shard_map(
+            self.function, mesh=self.mesh, in_specs=self.specs, out_specs=BY_SEAT, check_vma=False
+        )
+        lowered = jax.jit(spread, donate_argnums=self.donate).lower(*self.arguments)
+        return compiled_with(self.options, lowered)
+
+    def alone_on(self, mesh: Mesh) -> Wanted:
+        """Return what one device's share of it is as a program for this mesh of one device."""
+
+        def share(leaf: Any) -> jax.ShapeDtypeStruct:
+            sharding = NamedSharding(mesh, leaf.sharding.spec)
+            return jax.ShapeDtypeStruct(leaf.sharding.shard_shape(leaf.shape), leaf.dtype, sharding=sharding)  # type: ignore[no-untyped-call]
+
+        return replace(self, arguments=jax.tree.map(share, self.arguments), mesh=mesh)
+
+    def place(self, executables: Executables) -> Path:
+        """Return where it is kept."""
+        how = [list(map(str, self.specs)), self.donate, sorted(self.options.items())]
+        return executables.place(self.name, self.facts, self.arguments, how, self.mesh)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +114,13 @@ class Compiler:
         function: Callable[..., Any],
         *arguments: Any,
         specs: tuple[PartitionSpec, ...],
-        mesh: Mesh | None = None,
         donate: tuple[int, ...] = (),
         facts: object = None,
         options: Mapping[str, str] | None = None,
     ) -> Program:
-        """Return `function`, written for one device's share, as a program for the whole mesh, or for `mesh`.
+        """Return `function`, written for one device's share, as a program for the whole mesh.
 
-        `arguments` are arrays of that mesh like those of later calls, `specs` says how each is spread;
+        `arguments` are arrays like those of later calls, `specs` says how each is spread;
         every result is spread by seat. The arguments numbered in `donate` are used up by a call. `facts`,
         plain data, must tell apart all that `function` depends on beside its arguments and this package's
         source: a kept program is taken for it by name, arguments and facts. `options` are XLA's own, left
@@ -98,21 +135,19 @@ class Compiler:
                 mine = self._programs[key] = Future[Program]()
         if known is not None:
             return known.result()
-        mesh = mesh or self.mesh
-        spread = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=BY_SEAT, check_vma=False)
-        jitted = jax.jit(spread, donate_argnums=donate)
+        wanted = Wanted(
+            name=name,
+            function=function,
+            arguments=arguments,
+            mesh=self.mesh,
+            specs=specs,
+            donate=donate,
+            facts=facts,
+            options=options or {},
+        )
         started = self.clock()
-
-        def make() -> Compiled:
-            return compiled_with(options or {}, jitted.lower(*arguments))
-
         try:
-            if self.executables is None:
-                verb, program = "compiled", make()
-            else:
-                kept = self.executables.on(mesh)
-                how = [list(map(str, specs)), donate, sorted((options or {}).items())]
-                verb, program = self._make(kept, kept.place(name, facts, arguments, how), make)
+            verb, program = self._make(wanted)
         except Exception as error:
             mine.set_exception(error)
             raise
@@ -120,24 +155,54 @@ class Compiler:
         self.tell(f"{verb} {name} in {self.clock() - started:.1f} s")
         return program
 
-    def _make(
-        self, executables: Executables, place: Path, compiled: Callable[[], Compiled]
-    ) -> tuple[str, Compiled]:
-        """Return how the program was made, and the program: as it is kept, or compiled, and then kept.
+    def _make(self, wanted: Wanted) -> tuple[str, Program]:
+        """Return how a program was made, and the program."""
+        if not runs_apart(wanted.mesh):
+            verb, [program] = self._made_on([wanted])
+            return verb, program
+        slices = [wanted.alone_on(mesh_over([device])) for device in wanted.mesh.devices.flat]
+        verb, each = self._made_on(slices)
+        return verb, PerDevice(each, wanted.mesh, wanted.specs)
 
-        What JAX's cache gives is not kept: on a CPU it lacks the functions that it was linked with.
+    def _made_on(self, same: Sequence[Wanted]) -> tuple[str, list[Compiled]]:
+        """Return how one program was made, and it on each of several like meshes.
+
+        It is loaded as it is kept, or compiled for one of them, kept, and loaded on the others. What JAX's
+        cache gives can be neither kept nor loaded: on a CPU it lacks the functions that it was linked with.
         """
-        kept = executables.read(place)
-        if kept is not None:
+        meshes = [wanted.mesh for wanted in same]
+        if (kept := self._read(same[0], meshes)) is not None:
             return "loaded", kept
-        with counted_hits() as hits:
-            program = compiled()
-        if not hits:
+        made: list[Compiled] = []
+        for wanted in same:
+            with counted_hits() as hits:
+                made.append(wanted.compiled())
+            if not hits and (others := self._keep(same[0], made[-1], meshes[len(made) :])) is not None:
+                made += others
+                break
+        return "compiled", made
+
+    def _read(self, wanted: Wanted, meshes: Sequence[Mesh]) -> list[Compiled] | None:
+        if self.executables is None:
+            return None
+        return self.executables.read(wanted.place(self.executables), meshes)
+
+    def _keep(self, wanted: Wanted, program: Compiled, others: Sequence[Mesh]) -> list[Compiled] | None:
+        """Keep a program for the next start, and return it loaded on others; None where it cannot be."""
+        if self.executables is None and not others:
+            return []
+        try:
+            serialized = Serialized.of(program)
+            loaded = serialized.on_all(others)
+        except NotSerialized as error:
+            self.tell(f"{wanted.name} can neither be kept nor copied: {error}")
+            return None
+        if self.executables is not None:
             try:
-                executables.keep(place, program)
-            except NotKept as error:
-                self.tell(f"a program cannot be kept for the next start: {error}")
-        return "compiled", program
+                self.executables.keep(wanted.place(self.executables), serialized)
+            except OSError as error:
+                self.tell(f"{wanted.name} cannot be kept for the next start: {error}")
+        return loaded
 
     def tell(self, line: str) -> None:
         """Report a line, one at a time."""

@@ -35,25 +35,6 @@ def test_rows_are_spread_over_the_devices_and_parameters_copied_to_each() -> Non
         np.testing.assert_array_equal(np.asarray(copy.data), rows)
 
 
-def test_pictures_are_decoded_by_one_device_of_a_cpu_which_is_given_its_copies_and_each_row_in_turn() -> None:
-    mesh = devices.open_mesh()
-    one, count = devices.decoding_mesh(mesh), devices.device_count(mesh)
-    assert list(one.devices.flat) == list(mesh.devices.flat)[:1]
-    everywhere = devices.replicate(np.arange(6, dtype=np.float32), mesh)
-    there = devices.held_by(one, everywhere)
-    assert there.unsafe_buffer_pointer() == everywhere.addressable_shards[0].data.unsafe_buffer_pointer()
-    rows = devices.shard(np.arange(3 * count, dtype=np.float32).reshape(count, 3), mesh)
-    brought = list(devices.rows_for(one, rows, range(count)))
-    assert [places for _, places in brought] == [{0: row} for row in range(count)]
-    np.testing.assert_array_equal(np.concatenate([np.asarray(each) for each, _ in brought]), rows)
-
-
-def test_where_all_devices_decode_rows_stay_where_they_are() -> None:
-    mesh = devices.open_mesh()
-    rows = devices.shard(np.zeros((devices.device_count(mesh), 3), np.float32), mesh)
-    assert list(devices.rows_for(mesh, rows, [0])) == [(rows, {0: 0})]
-
-
 def test_the_networks_are_compiled_as_xla_flags_say_where_they_speak_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

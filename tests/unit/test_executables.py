@@ -18,7 +18,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from sdjax_engine import executables
 from sdjax_engine.devices import AXIS, BY_SEAT, REPLICATED, network_options
 from sdjax_engine.executables import Executables
-from sdjax_engine.programs import Compiler, Program, compiled_with
+from sdjax_engine.programs import Compiler, Program, compiled_with, counted_hits, use_cache
 
 
 class Held(NamedTuple):
@@ -74,7 +74,7 @@ def make(mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Arr
     """Makes the program as a start of its own does."""
 
     def make(facts: object = None, given: Held | None = None, donate: tuple[int, ...] = (1,)) -> Program:
-        compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(tmp_path, mesh))
+        compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(tmp_path))
         specs: tuple[PartitionSpec, ...] = (REPLICATED, BY_SEAT)
         arguments = weights, given or held(mesh)
         how: dict[str, Any] = {"specs": specs, "donate": donate, "options": network_options()}
@@ -180,10 +180,34 @@ def test_a_folder_that_cannot_be_written_only_means_that_nothing_is_kept(
 ) -> None:
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where the folder would be")
-    compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(blocked, mesh))
+    compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(blocked))
     program = compiler.compile("double", double, weights, held(mesh), specs=(REPLICATED, BY_SEAT))
     np.testing.assert_array_equal(np.asarray(program(weights, held(mesh)).count), [1, 1])
-    assert said[0].startswith("a program cannot be kept for the next start: ")
+    assert said[0].startswith("double cannot be kept for the next start: ")
+
+
+@pytest.fixture
+def cache_of_jax(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    before = jax.config.values["jax_compilation_cache_dir"]
+    with_cache(True)
+    use_cache(tmp_path_factory.mktemp("cache"))
+    yield
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+@pytest.mark.usefixtures("cache_of_jax")
+def test_what_the_cache_of_jax_gives_is_neither_kept_nor_loaded_on_another_device(
+    make: Make, mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Array]
+) -> None:
+    make()
+    for hits_wanted, kept_wanted in (1, 1), (2, 0):
+        for file in kept(tmp_path):
+            file.unlink()
+        with counted_hits() as hits:
+            program = make()
+        assert (len(hits), len(kept(tmp_path))) == (hits_wanted, kept_wanted)
+        np.testing.assert_array_equal(np.asarray(program(weights, held(mesh)).count), [1, 1])
+    assert verbs(said) == ["compiled"] * 3
 
 
 def test_an_option_that_this_jax_does_not_know_is_left_out() -> None:

@@ -45,7 +45,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compiler(cache_dir: Path) -> Compiler:
     devices.setup_cpu(2)
     mesh = devices.open_mesh()
-    return Compiler(mesh=mesh, report=lambda _line: None, executables=Executables(cache_dir, mesh))
+    return Compiler(mesh=mesh, report=lambda _line: None, executables=Executables(cache_dir))
 
 
 @pytest.fixture(scope="session")

@@ -65,6 +65,7 @@ def test_the_number_of_devices_changes_nothing(
     answer = paint(checkpoint, cache_dir, devices, "in_company")
     assert answer["capacity"] == SEATS_PER_DEVICE * devices
     assert answer["pictures"] == on_two["pictures"]
+    assert programs_of(answer, "compiled") == set()
 
 
 def test_the_number_of_seats_changes_the_rounding_at_most(
@@ -103,18 +104,6 @@ def test_another_start_changes_nothing_and_traces_and_compiles_nothing(
     assert answer["made"] == []
     assert not answer["imported_flax"]
     assert programs_of(answer, "loaded") == programs_of(on_two, "compiled")
-
-
-def test_a_start_that_finds_no_executables_finds_the_programs_in_the_cache_of_jax(
-    on_two: dict[str, Any], checkpoint: Path, cache_dir: Path, tmp_path: Path
-) -> None:
-    before = len(list(cache_dir.glob("*-cache")))
-    executables = (cache_dir / "programs").rename(tmp_path / "programs")
-    answer = paint(checkpoint, cache_dir, 2, "in_company")
-    executables.rename(cache_dir / "programs")
-    assert answer["pictures"] == on_two["pictures"]
-    assert len(list(cache_dir.glob("*-cache"))) == before
-    assert programs_of(answer, "compiled") == programs_of(on_two, "compiled")
 
 
 def programs_of(answer: dict[str, Any], verb: str) -> set[str]:

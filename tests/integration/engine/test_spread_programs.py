@@ -1,4 +1,4 @@
-"""Where pictures are decoded is no part of them."""
+"""Programs spread over all devices, as accelerators have them, paint what each device's own paint."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy.typing as npt
 import pytest
 from engines import PLAIN, TINY, like
 
-from sdjax_engine import devices
+from sdjax_engine import devices, programs
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.per_device import PerDevice
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import Lane
 from sdjax_engine.weights import load_checkpoint
@@ -19,7 +20,7 @@ from sdjax_engine.weights import load_checkpoint
 
 def painted(lane: DeviceLane, model: LoadedModel) -> list[npt.NDArray[np.uint8] | None]:
     """A picture from every seat, decoded at once and from latents that were taken before."""
-    prepared = {seat: model.prepare(like(seed=seat)) for seat in range(lane.seats)}
+    prepared = {seat: model.prepare(like(prompt=f"a star {seat}", seed=seat)) for seat in range(lane.seats)}
     lane.reset()
     lane.admit(prepared)
     lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
@@ -28,7 +29,7 @@ def painted(lane: DeviceLane, model: LoadedModel) -> list[npt.NDArray[np.uint8] 
     return [picture.fetch() for picture in pictures]
 
 
-def test_pictures_decoded_by_all_devices_are_those_decoded_by_one(
+def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     monkeypatch: pytest.MonkeyPatch,
     checkpoint: Path,
     compiler: Compiler,
@@ -36,13 +37,15 @@ def test_pictures_decoded_by_all_devices_are_those_decoded_by_one(
     model: LoadedModel,
 ) -> None:
     """An accelerator's way, on a CPU that is cut into two."""
-    monkeypatch.setattr(devices, "decoding_mesh", lambda mesh: mesh)
-    loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, compiler.mesh))
-    spread = LoadedModel(TINY, loaded, compiler)
-    by_one = device_lanes[PLAIN.lane]
-    by_all = DeviceLane(PLAIN.lane, spread, seats_per_device=by_one.seats_per_device, compiler=compiler)
-    assert (devices.device_count(model.decoding_mesh), devices.device_count(spread.decoding_mesh)) == (1, 2)
-    one, every = painted(by_one, model), painted(by_all, spread)
-    assert len(one) == 2 * by_one.seats
-    assert len({picture.tobytes() for picture in one if picture is not None}) == by_one.seats
+    monkeypatch.setattr(programs, "runs_apart", lambda _mesh: False)
+    spread = Compiler(mesh=compiler.mesh, report=compiler.report)
+    loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, spread.mesh))
+    other = LoadedModel(TINY, loaded, spread)
+    apart = device_lanes[PLAIN.lane]
+    together = DeviceLane(PLAIN.lane, other, seats_per_device=apart.seats_per_device, compiler=spread)
+    assert isinstance(apart._programs.denoise, PerDevice)
+    assert not isinstance(together._programs.denoise, PerDevice)
+    one, every = painted(apart, model), painted(together, other)
+    assert len(one) == 2 * apart.seats
+    assert len({picture.tobytes() for picture in one if picture is not None}) == apart.seats
     np.testing.assert_array_equal(one, every)

@@ -1,0 +1,83 @@
+"""Compiled programs as bytes, which can be kept, and loaded again or on a like device."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.experimental import serialize_executable
+from jax.sharding import Mesh
+from jax.stages import Compiled
+from jaxlib import xla_client
+
+
+class NotSerialized(Exception):
+    """A program could not be made bytes, or bytes a program; the message says why."""
+
+
+class Serialized(NamedTuple):
+    """A compiled program as bytes, and the trees of its arguments and results."""
+
+    executable: bytes
+    in_tree: Any
+    out_tree: Any
+
+    @classmethod
+    def of(cls, program: Compiled) -> Serialized:
+        """Return a program's; raises NotSerialized."""
+        try:
+            return cls(*serialize_executable.serialize(program))
+        except Exception as error:
+            raise NotSerialized(f"{type(error).__name__}: {error}") from error
+
+    def on(self, mesh: Mesh) -> Compiled:
+        """Load the program on the devices it was compiled for, or one of a CPU's device on any of them.
+
+        That runs what it holds. Raises NotSerialized.
+        """
+        chosen = list(mesh.devices.flat)
+        one_of_cpu = len(chosen) == 1 and chosen[0].platform == "cpu"
+        try:
+            return self._on_cpu(chosen[0]) if one_of_cpu else self._on_those(chosen)
+        except Exception as error:
+            raise NotSerialized(f"{type(error).__name__}: {error}") from error
+
+    def on_all(self, meshes: Sequence[Mesh]) -> list[Compiled]:
+        """Load it on several, at the same time."""
+        with ThreadPoolExecutor(max(1, len(meshes)), thread_name_prefix="load") as pool:
+            return list(pool.map(self.on, meshes))
+
+    def _on_those(self, chosen: list[jax.Device]) -> Compiled:
+        program: Compiled = serialize_executable.deserialize_and_load(*self, chosen[0].client, chosen)
+        return program
+
+    def _on_cpu(self, device: jax.Device) -> Compiled:
+        unloaded, arguments, no_kwargs = _ForDevice(self.executable, device).load()
+        told = self.in_tree.unflatten(arguments)
+        return Compiled(unloaded.load(), [], told, self.out_tree, no_kwargs=no_kwargs)
+
+
+class _ForDevice(pickle.Unpickler):
+    """Reads what `serialize_executable` wrote of a program of one CPU device, for another of them."""
+
+    def __init__(self, executable: bytes, device: jax.Device) -> None:
+        super().__init__(io.BytesIO(executable))
+        self._device = device
+
+    def persistent_load(self, what: tuple[Any, ...]) -> Any:
+        match what:
+            case "exec", bytes(executable):
+                options = xla_client.CompileOptions()
+                options.device_assignment = xla_client.DeviceAssignment.create(np.array([[self._device.id]]))
+                chosen = xla_client.DeviceList((self._device,))
+                return self._device.client.deserialize_executable(executable, chosen, options)
+            case "device", _:
+                return self._device
+            case ("client",):
+                return self._device.client
+        raise pickle.UnpicklingError(f"{what[0]!r} in a program of one device")

@@ -1,0 +1,89 @@
+"""A program on every device of a mesh: what it gives, and that no device waits for another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+from sdjax_engine import serialized
+from sdjax_engine.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
+from sdjax_engine.per_device import PerDevice
+from sdjax_engine.programs import Compiler, Program
+
+LONG = 60_000  # turns of the loop; a second or so
+WIDTH = 64  # too much work for XLA to do it before it returns from the call
+
+
+@pytest.fixture(scope="module")
+def mesh() -> Mesh:
+    return mesh_over(jax.devices()[:2])
+
+
+@pytest.fixture(scope="module")
+def program(mesh: Mesh) -> Program:
+    return compiled(mesh, [])
+
+
+def compiled(mesh: Mesh, said: list[str]) -> Program:
+    """(step, x, turns) → x + turns · step, and turns."""
+
+    def walk(step: jax.Array, x: jax.Array, turns: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.fori_loop(0, turns[0], lambda _, x: x @ jnp.eye(WIDTH) + step, x), turns
+
+    compiler = Compiler(mesh=mesh, report=said.append)
+    arguments = replicate(np.float32(1), mesh), *given(mesh, (0, 0))
+    return compiler.compile("walk", walk, *arguments, specs=(REPLICATED, BY_SEAT, BY_SEAT), donate=(1,))
+
+
+def given(mesh: Mesh, turns: tuple[int, int]) -> tuple[jax.Array, jax.Array]:
+    return shard(np.zeros((2, WIDTH, WIDTH), np.float32), mesh), shard(np.array(turns, np.int32), mesh)
+
+
+def test_every_device_has_its_share(mesh: Mesh, program: Program) -> None:
+    assert isinstance(program, PerDevice)
+    x, turns = given(mesh, (2, 5))
+    for step in (1, 10):
+        walked, count = program(replicate(np.float32(step), mesh), x, turns)
+        assert x.is_deleted() or all(shard.data.is_deleted() for shard in x.addressable_shards)
+        np.testing.assert_array_equal(count, [2, 5])
+        x = walked
+    np.testing.assert_array_equal(np.asarray(x)[:, 0, 0], [22, 55])
+    assert (x.shape, x.sharding) == (program.out_info[0].shape, program.out_info[0].sharding)
+
+
+def test_a_device_that_is_done_goes_on_while_another_works(mesh: Mesh, program: Program) -> None:
+    step = replicate(np.float32(1), mesh)
+    busy, _ = program(step, *given(mesh, (LONG, 1)))
+    again, _ = program(step, busy, given(mesh, (0, 1))[1])
+    mine = again.addressable_shards[1].data
+    np.testing.assert_array_equal(np.asarray(mine)[0, 0, 0], 2)
+    assert not again.is_ready()
+
+
+def test_what_one_device_says_of_its_work_is_raised(mesh: Mesh, program: Program) -> None:
+    x, turns = given(mesh, (1, 1))
+    x.addressable_shards[1].data.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        program(replicate(np.float32(1), mesh), x, turns)
+
+
+def test_where_nothing_can_be_loaded_each_device_has_its_program_compiled(
+    mesh: Mesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with another JAX, whose programs are other bytes."""
+
+    def refuse(_executable: bytes, _device: jax.Device) -> Callable[[], object]:
+        raise TypeError("another number of arguments")
+
+    monkeypatch.setattr(serialized, "_ForDevice", refuse)
+    said: list[str] = []
+    walked, _ = compiled(mesh, said)(replicate(np.float32(1), mesh), *given(mesh, (3, 4)))
+    np.testing.assert_array_equal(np.asarray(walked)[:, 0, 0], [3, 4])
+    assert said[0] == "walk can neither be kept nor copied: TypeError: another number of arguments"
+    assert re.fullmatch(r"compiled walk in \d+\.\d s", said[-1])
