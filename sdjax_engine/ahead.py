@@ -13,10 +13,14 @@ from sdjax_engine.desks import Desk
 from sdjax_engine.flights import Flight
 
 RUNS_AHEAD = 1
-RUNS_AHEAD_WITH_A_LINE = 2
 """Runs that the devices have before them while the host waits for an earlier one."""
+RUNS_AHEAD_OF_MANY = 2
+"""The same with so many seats that somebody finishes in nearly every run: devices that decode are late."""
+RUNS_AHEAD_OF_A_LINE = 2
+"""The same while people stand in line, on one device."""
+RUNS_AHEAD_OF_A_LINE_ON_SEVERAL = 3
+"""The same on several devices, of which one may be late several times in a row."""
 MANY_SEATS = 128
-"""So many that somebody finishes in nearly every run: devices that decode would hold the others up."""
 MARGIN = 2.0
 """How many times what queueing takes the next run is queued before the one in the air ends."""
 AT_ONCE = float("-inf")
@@ -26,8 +30,9 @@ def runs_ahead(desk: Desk | None) -> int:
     """How many runs the devices have before them while the host waits, the last being this desk's."""
     if desk is None:
         return 0
-    uneven = desk.seats.waiting or len(desk.seats) >= MANY_SEATS
-    return RUNS_AHEAD_WITH_A_LINE if uneven else RUNS_AHEAD
+    if desk.seats.waiting:
+        return RUNS_AHEAD_OF_A_LINE_ON_SEVERAL if desk.on_several_devices else RUNS_AHEAD_OF_A_LINE
+    return RUNS_AHEAD_OF_MANY if len(desk.seats) >= MANY_SEATS else RUNS_AHEAD
 
 
 def next_run_at(flights: Sequence[Flight], landed_at: float) -> float:

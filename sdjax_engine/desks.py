@@ -160,6 +160,11 @@ class Desk:
         """Which lane it serves."""
         return self.device.lane
 
+    @property
+    def on_several_devices(self) -> bool:
+        """Whether its seats are spread over several devices, which may be done at different times."""
+        return self.device.seats > self.device.seats_per_device
+
     def limits(self, *, shared: bool = False) -> RunLimits:
         """How long its runs may be, in evaluations; `shared` where other lanes wait for their turns."""
         seconds = self.seconds_per_evaluation

@@ -159,7 +159,7 @@ class Painting:
         """Give the devices a desk's next run; if that fails, what they have been given before may not."""
         behind = self._flights[-1] if self._flights else None
         flight = Flight(desk=desk, queued_at=self._clock(), wanted=desk.demand.seats)
-        if behind is not None and desk.device.seats > desk.device.seats_per_device:
+        if behind is not None and desk.on_several_devices:
             flight.uneven = behind.uneven or bool(behind.pictures)
         self._preparing = flight
         try:

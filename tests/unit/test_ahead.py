@@ -1,0 +1,63 @@
+"""How far ahead devices are given runs: far where nobody could sit down sooner, late where somebody could."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sdjax_engine.ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
+from sdjax_engine.desks import Desk
+from sdjax_engine.flights import Flight
+from sdjax_engine.seats import Seats
+from sdjax_engine.tickets import Ticket
+
+
+def desk(devices: int, seats_per_device: int, people: int) -> Desk:
+    """A desk to which so many have come, who take ten evaluations and more."""
+    device = SimpleNamespace(seats=devices * seats_per_device, seats_per_device=seats_per_device)
+    seats = Seats[Ticket](devices=devices, seats_per_device=seats_per_device, pad_idle_devices=True)
+    for further in range(people):
+        seats.join(cast("Ticket", object()), 10 + further, now=0.0)
+    seats.take_seats(0.0)
+    return Desk(device=cast("Any", device), seats=seats, quickest=0.1, seconds_to_queue=0.01)
+
+
+def flight(of: Desk, **how: Any) -> Flight:
+    flying = Flight(desk=of, queued_at=5.0, run=cast("Any", object()), **how)
+    flying.spans = of.seats.plan_run(of.limits())
+    return flying
+
+
+@pytest.mark.parametrize(
+    ("devices", "seats", "people", "runs"),
+    [(1, 4, 1, 1), (1, 4, 4, 1), (1, 4, 5, 2), (2, 4, 8, 1), (2, 4, 9, 3), (MANY_SEATS // 4, 4, 1, 2)],
+    ids=["seats free", "none free", "a line", "several devices", "a line there", "many seats"],
+)
+def test_the_devices_have_more_before_them_the_less_anybody_loses_by_it(
+    devices: int, seats: int, people: int, runs: int
+) -> None:
+    assert runs_ahead(desk(devices, seats, people)) == runs
+
+
+def test_nobody_to_paint_for_is_no_run_to_wait_behind() -> None:
+    assert runs_ahead(None) == 0
+
+
+def test_with_seats_free_the_next_run_is_queued_just_before_the_one_in_the_air_ends() -> None:
+    one = desk(1, 4, 1)
+    flying = flight(one)
+    at = next_run_at([flying], landed_at=6.0)
+    assert at == pytest.approx(6.0 + 0.1 * flying.evaluations - 0.02)
+
+
+def test_with_no_seat_free_it_is_queued_at_once() -> None:
+    full = desk(1, 4, 5)
+    assert next_run_at([flight(full)], landed_at=6.0) == AT_ONCE
+
+
+def test_behind_devices_that_are_done_at_different_times_it_is_queued_at_once() -> None:
+    one = desk(2, 4, 1)
+    assert next_run_at([flight(one, uneven=True)], landed_at=6.0) == AT_ONCE
+    assert next_run_at([flight(one), flight(one)], landed_at=6.0) == AT_ONCE
