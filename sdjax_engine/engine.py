@@ -86,6 +86,7 @@ class Engine:
             report=compiler.tell,
             seconds=lambda: clock() - started,
             last=opening.lines,
+            people=engine._thread if devices.is_cpu(mesh) else None,
         )
         return engine
 

@@ -49,6 +49,7 @@ class PaintingThread:
         self._door = threading.Condition()
         self._arrivals: list[Ticket] = []
         self._homeless: list[Ticket] = []  # whose lane is not open yet
+        self._unanswered: set[Future[Image]] = set()
         self._opened: list[Desk] = []
         self._failed: dict[tuple[Lane, bool], EngineError] = {}  # by lane, and whether from pictures only
         self._look_again = False
@@ -71,6 +72,16 @@ class PaintingThread:
     def restarts(self) -> int:
         """How often a stuck thread was left behind for a new one."""
         return self._restarts
+
+    @property
+    def painted_for(self) -> bool:
+        """Whether anybody waits for an answer."""
+        return bool(self._unanswered)
+
+    @property
+    def kept_waiting(self) -> bool:
+        """Whether anybody waits for a lane that is not open, or for one to start from pictures."""
+        return bool(self._homeless)
 
     def start(self) -> None:
         """Begin to work."""
@@ -110,7 +121,9 @@ class PaintingThread:
                 raise EngineClosed(CLOSING)
             ticket = Ticket(prepared=prepared, on_progress=on_progress)
             self._arrivals.append(ticket)
+            self._unanswered.add(ticket.future)
             self._door.notify_all()
+        ticket.future.add_done_callback(self._unanswered.discard)
         return ticket.future
 
     def close(self, *, drain: bool) -> None:

@@ -8,13 +8,33 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from sdjax_engine.programs import CompilingStopped
 
 logger = logging.getLogger(__name__)
+
+MOMENT = 0.3  # seconds without a picture in work after which nobody is held up
+PATIENCE = 5.0  # seconds that a step gives way at most
+LOOKS = 0.05  # seconds between two looks
+
+
+class People(Protocol):
+    """Those for whom an engine paints."""
+
+    @property
+    def painted_for(self) -> bool:
+        """Whether anybody waits for a picture."""
+        ...
+
+    @property
+    def kept_waiting(self) -> bool:
+        """Whether anybody waits for something that is not ready."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +49,8 @@ class Step:
 class WarmUp:
     """Takes `steps` in their order, `at_once` of them at a time, in threads of its own.
 
+    A step that nobody waits for gives way to pictures of `people` that are in work, for a while, because it
+    takes the processor from them (None: it does not).
     `report` is told of each, and at the end of everything and of the lines of `last`; `seconds` says how
     long the start has taken so far.
     """
@@ -42,6 +64,7 @@ class WarmUp:
         report: Callable[[str], None],
         seconds: Callable[[], float],
         last: Callable[[], Sequence[str]] = tuple,
+        people: People | None = None,
     ) -> None:
         self._left = len(steps)
         self._count = len(done) + len(steps)
@@ -50,6 +73,8 @@ class WarmUp:
         self._seconds = seconds
         self._last = last
         self._lock = threading.Lock()
+        self._people = people
+        self._stopping = threading.Event()
         self._over = threading.Event()
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="sdjax-warm-up")
         for name in done:
@@ -65,10 +90,25 @@ class WarmUp:
 
     def stop(self) -> None:
         """Begin no further step, and return when that under way has ended."""
+        self._stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._over.set()
 
+    def _give_way(self, people: People) -> None:
+        """Let those be painted first who are here, and whoever comes within a moment."""
+        begun = quiet_since = time.monotonic()
+        while not (self._stopping.wait(LOOKS) or people.kept_waiting):
+            now = time.monotonic()
+            if people.painted_for:
+                quiet_since = now
+            if now - quiet_since > MOMENT or now - begun > PATIENCE:
+                return
+
     def _take(self, step: Step) -> None:
+        if self._people is not None:
+            self._give_way(self._people)
+        if self._stopping.is_set():
+            return
         try:
             step.make()
         except CompilingStopped:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
 from sdjax_engine.programs import CompilingStopped
-from sdjax_engine.warm_up import Step, WarmUp
+from sdjax_engine.warm_up import People, Step, WarmUp
 
 DEADLINE = 20.0
 
@@ -24,8 +25,10 @@ def step(
     return Step(name=name, make=make, fail=fail)
 
 
-def warm_up(*steps: Step, report: Callable[[str], None] = lambda _line: None) -> WarmUp:
-    return WarmUp(steps, done=["the first"], at_once=1, report=report, seconds=lambda: 2.0)
+def warm_up(
+    *steps: Step, report: Callable[[str], None] = lambda _line: None, people: People | None = None
+) -> WarmUp:
+    return WarmUp(steps, done=["the first"], at_once=1, report=report, seconds=lambda: 2.0, people=people)
 
 
 def test_steps_are_taken_in_order_and_told_of() -> None:
@@ -83,3 +86,32 @@ def test_stopping_waits_for_the_step_under_way_and_takes_no_other() -> None:
     assert warming.wait(0)
     assert made == []
     assert said == ["ready for the first after 2.0 s"]
+
+
+@dataclass
+class Crowd:
+    """People who are painted for, or kept waiting, as a test says."""
+
+    painted_for: bool = True
+    kept_waiting: bool = False
+
+
+@pytest.mark.parametrize("end", ["painted", "somebody waits for it", "out of patience"])
+def test_a_step_gives_way_to_pictures_in_work(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd, made = Crowd(), threading.Event()
+    monkeypatch.setattr("sdjax_engine.warm_up.PATIENCE", 0.3 if end == "out of patience" else 10 * DEADLINE)
+    warming = warm_up(step("next", made.set), people=crowd)
+    if end != "out of patience":
+        assert not made.wait(0.5)
+    crowd.painted_for = end != "painted"
+    crowd.kept_waiting = end == "somebody waits for it"
+    assert made.wait(DEADLINE)
+    assert warming.wait(DEADLINE)
+
+
+def test_stopping_does_not_wait_for_whoever_is_painted() -> None:
+    made = threading.Event()
+    warming = warm_up(step("next", made.set), people=Crowd())
+    warming.stop()
+    assert warming.wait(0)
+    assert not made.is_set()
