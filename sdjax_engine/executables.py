@@ -1,8 +1,10 @@
 """Executables kept between starts, so that a start which finds them traces, lowers and compiles nothing.
 
 Whether a kept executable is the right one is told without tracing: its file is named after all that it
-depends on. Loading one runs what it holds, so a file is believed only where nobody but this user could have
-written it, and where it is whole. Any other file is as good as none, and is written anew.
+depends on, the package's source among it. It has a second name, after what was lowered, under which code
+finds it that is not the same but lowers to the same. Loading one runs what it holds, so a file is believed
+only where nobody but this user could have written it, and where it is whole. Any other file is as good as
+none, and is written anew.
 
     line 1   the form of the file
     line 2   sha256 of what follows
@@ -17,11 +19,13 @@ import os
 import pickle
 import platform
 import re
+import shutil
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,7 +33,7 @@ from typing import Any
 
 import jax
 from jax.sharding import Mesh
-from jax.stages import Compiled
+from jax.stages import Compiled, Lowered
 
 from sdjax_engine.serialized import Serialized
 from sdjax_engine.source import source_digest
@@ -58,7 +62,17 @@ class Executables:
         devices = [mesh.devices.shape, device.device_kind]
         what = short([name, facts, list(described(arguments)), how, devices])
         slug = re.sub("[^A-Za-z0-9]+", "_", name)
-        return self.folder / FOLDER / f"{slug}-{what}-{made_with(device)}{SUFFIX}"
+        return self._place(f"{slug}-{what}-{short([source_digest(), made_with(device)])}")
+
+    def place_of(self, lowered: Lowered, how: object, mesh: Mesh) -> Path:
+        """Return where the program is kept that was lowered to the same, whichever code it came from."""
+        device = mesh.devices.flat[0]
+        trees = str(lowered.in_tree), str(lowered.out_tree)
+        what = short([lowered.as_text(), trees, how, mesh.devices.shape, device.device_kind])
+        return self._place(f"lowered-{what}-{short(made_with(device))}")
+
+    def _place(self, name: str) -> Path:
+        return self.folder / FOLDER / f"{name}{SUFFIX}"
 
     def read(self, place: Path, meshes: Sequence[Mesh]) -> list[Compiled] | None:
         """Return the executable kept at `place`, on each of these; None if there is none to be believed."""
@@ -77,17 +91,32 @@ class Executables:
     def keep(self, place: Path, program: Serialized) -> None:
         """Keep an executable, and forget what it replaces; raises OSError."""
         payload = pickle.dumps(tuple(program))
-        part = place.with_suffix(f".{os.getpid()}.part")
-        try:
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(FORM + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
-            part.replace(place)
-        except OSError:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            raise
-        forget(place)
+        content = FORM + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with written(place) as part, os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            file.write(content)
+
+    def name(self, known: Path, place: Path) -> None:
+        """Let what is kept at `known` be found at `place` too; raises OSError."""
+        with written(place) as part:
+            try:
+                part.hardlink_to(known)
+            except OSError:  # not every folder knows of links
+                shutil.copy2(known, part)
+
+
+@contextmanager
+def written(place: Path) -> Iterator[Path]:
+    """Gives a file to write, which then takes the place; what it replaces is forgotten."""
+    part = place.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
+    part.unlink(missing_ok=True)
+    try:
+        yield part
+        part.replace(place)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    forget(place)
 
 
 def forget(place: Path) -> None:
@@ -101,12 +130,12 @@ def forget(place: Path) -> None:
                 file.unlink()
 
 
-def made_with(device: jax.Device) -> str:
-    """Return what stands for the code, its libraries and settings, and the machine."""
+def made_with(device: jax.Device) -> list[object]:
+    """Return what stands for the libraries, their settings and the machine."""
     settings = {name: repr(value) for name, value in jax.config.values.items() if not NO_MATTER.search(name)}
     flags = [os.environ.get(name, "") for name in FLAGS]
-    told = [source_digest(), sys.version, flags, settings, device.client.platform_version]
-    return short([*told, processor() if device.platform == "cpu" else ""])
+    told = [sys.version, flags, settings, device.client.platform_version]
+    return [*told, processor() if device.platform == "cpu" else ""]
 
 
 def described(arguments: Any) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Programs made before anybody waits for them, and kept on disk between starts.
 
-They are kept twice. An executable (see `executables.py`) is found without tracing, by the code that made it
-on the machine that made it. JAX's own cache is asked by what was lowered, so that it serves other code that
-lowers to the same, and devices whose executables cannot be kept.
+They are kept as executables (see `executables.py`), found without tracing by the code that made them on the
+machine that made them, and by what was lowered by any other code. Where executables cannot be kept, JAX's
+own cache serves.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class Wanted:
     facts: object
     options: Mapping[str, str]
 
-    def compiled(self) -> Compiled:
-        """Trace, lower and compile it."""
+    def lowered(self) -> Lowered:
+        """Trace and lower it."""
         spread = jax.shard_map(
             self.function, mesh=self.mesh, in_specs=self.specs, out_specs=BY_SEAT, check_vma=False
         )
-        lowered = jax.jit(spread, donate_argnums=self.donate).lower(*self.arguments)
-        return compiled_with(self.options, lowered)
+        lowered: Lowered = jax.jit(spread, donate_argnums=self.donate).lower(*self.arguments)
+        return lowered
 
     def alone_on(self, mesh: Mesh) -> Wanted:
         """Return what one device's share of it is as a program for this mesh of one device."""
@@ -83,8 +83,15 @@ class Wanted:
 
     def place(self, executables: Executables) -> Path:
         """Return where it is kept."""
-        how = [list(map(str, self.specs)), self.donate, sorted(self.options.items())]
-        return executables.place(self.name, self.facts, self.arguments, how, self.mesh)
+        return executables.place(self.name, self.facts, self.arguments, self._how, self.mesh)
+
+    def place_of(self, lowered: Lowered, executables: Executables) -> Path:
+        """Return where it is kept, found by what it was lowered to."""
+        return executables.place_of(lowered, self._how, self.mesh)
+
+    @property
+    def _how(self) -> object:
+        return [list(map(str, self.specs)), self.donate, sorted(self.options.items())]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,38 +178,46 @@ class Compiler:
         cache gives can be neither kept nor loaded: on a CPU it lacks the functions that it was linked with.
         """
         meshes = [wanted.mesh for wanted in same]
-        if (kept := self._read(same[0], meshes)) is not None:
-            return "loaded", kept
+        place = None if self.executables is None else same[0].place(self.executables)
+        if (loaded := self._read(place, meshes)) is not None:
+            return "loaded", loaded
+        lowered = same[0].lowered()
+        known = None if self.executables is None else same[0].place_of(lowered, self.executables)
+        if (loaded := self._read(known, meshes)) is not None:
+            self._keep(same[0].name, known, place)
+            return "loaded", loaded
         made: list[Compiled] = []
         for wanted in same:
             with counted_hits() as hits:
-                made.append(wanted.compiled())
-            if not hits and (others := self._keep(same[0], made[-1], meshes[len(made) :])) is not None:
-                made += others
+                made.append(compiled_with(wanted.options, wanted.lowered() if made else lowered))
+            others = meshes[len(made) :]
+            if hits or not (others or place):
+                continue
+            try:
+                serialized = Serialized.of(made[-1])
+                made += serialized.on_all(others)
+            except NotSerialized as error:
+                self.tell(f"{wanted.name} can neither be kept nor copied: {error}")
+            else:
+                self._keep(wanted.name, known, place, serialized)
                 break
         return "compiled", made
 
-    def _read(self, wanted: Wanted, meshes: Sequence[Mesh]) -> list[Compiled] | None:
-        if self.executables is None:
-            return None
-        return self.executables.read(wanted.place(self.executables), meshes)
+    def _read(self, place: Path | None, meshes: Sequence[Mesh]) -> list[Compiled] | None:
+        return None if self.executables is None or place is None else self.executables.read(place, meshes)
 
-    def _keep(self, wanted: Wanted, program: Compiled, others: Sequence[Mesh]) -> list[Compiled] | None:
-        """Keep a program for the next start, and return it loaded on others; None where it cannot be."""
-        if self.executables is None and not others:
-            return []
+    def _keep(
+        self, name: str, known: Path | None, place: Path | None, made: Serialized | None = None
+    ) -> None:
+        """Let the next start find at `place` what is kept at `known`, or was `made` now."""
+        if self.executables is None or known is None or place is None:
+            return
         try:
-            serialized = Serialized.of(program)
-            loaded = serialized.on_all(others)
-        except NotSerialized as error:
-            self.tell(f"{wanted.name} can neither be kept nor copied: {error}")
-            return None
-        if self.executables is not None:
-            try:
-                self.executables.keep(wanted.place(self.executables), serialized)
-            except OSError as error:
-                self.tell(f"{wanted.name} cannot be kept for the next start: {error}")
-        return loaded
+            if made is not None:
+                self.executables.keep(known, made)
+            self.executables.name(known, place)
+        except OSError as error:
+            self.tell(f"{name} cannot be kept for the next start: {error}")
 
     def tell(self, line: str) -> None:
         """Report a line, one at a time."""
