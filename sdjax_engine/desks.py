@@ -207,11 +207,16 @@ class Desk:
         return evaluations * (self.seconds_per_evaluation or 1.0)
 
     def learn_run(self, seconds: float, evaluations: int) -> None:
-        """Let the time of one more run into the moving mean."""
+        """Let the time of one more run into the moving mean.
+
+        The first tells nothing of the quickest: whatever is done for the first time takes longer.
+        """
         each = seconds / evaluations
+        first = self.seconds_per_evaluation is None
         self.seconds_per_evaluation = _moved(self.seconds_per_evaluation, each)
-        quickest = each if self.quickest is None else self.quickest
-        self.quickest = min(each, quickest + FORGETTING * (each - quickest))
+        if not first:
+            quickest = each if self.quickest is None else self.quickest
+            self.quickest = min(each, quickest + FORGETTING * (each - quickest))
 
     def learn_queueing(self, seconds: float) -> None:
         """Remember how long the host took to queue one more run."""

@@ -61,3 +61,12 @@ def test_behind_devices_that_are_done_at_different_times_it_is_queued_at_once() 
     one = desk(2, 4, 1)
     assert next_run_at([flight(one, uneven=True)], landed_at=6.0) == AT_ONCE
     assert next_run_at([flight(one), flight(one)], landed_at=6.0) == AT_ONCE
+
+
+def test_the_first_run_does_not_tell_how_long_the_next_will_take() -> None:
+    one = desk(1, 4, 1)
+    one.quickest = None
+    one.learn_run(4.0, 4)
+    assert next_run_at([flight(one)], landed_at=6.0) == AT_ONCE
+    one.learn_run(0.4, 4)
+    assert one.quickest == pytest.approx(0.1)
