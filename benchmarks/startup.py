@@ -74,8 +74,7 @@ def request_of(options: argparse.Namespace) -> Request:
 def start(options: argparse.Namespace, *, cache_dir: Path, begun: float) -> Figures:
     """Start an engine in this process and paint; seconds are counted from `begun`."""
     # The engine is loaded here, so that its loading counts, and only where it is wanted.
-    from sdjax_engine.config import Dtype, EngineConfig, ModelSpec  # noqa: PLC0415
-    from sdjax_engine.engine import Engine  # noqa: PLC0415
+    from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec  # noqa: PLC0415
 
     imported = time.time()
     request = request_of(options)

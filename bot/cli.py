@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from bot.errors import BotError, ConfigurationError
+from sdjax_engine.heap import collector_at_rest
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_SEED,
@@ -115,7 +116,8 @@ def demo(port: int | None, once: bool) -> None:
 
     A Discord of its own, the bot, and a page to use both on; no account and no token are needed.
     """
-    from bot.demo import run_demo
+    with collector_at_rest():
+        from bot.demo import run_demo
 
     run_demo(port=port, once=once, report=click.echo)
 
@@ -133,7 +135,8 @@ def run(path: Path) -> None:
     The token is read from DISCORD_TOKEN, or from the file that the configuration names.
     """
     config = _configured(path)
-    from bot.app.both import run_both
+    with collector_at_rest():
+        from bot.app.both import run_both
 
     try:
         run_both(config)
@@ -162,7 +165,8 @@ def worker(path: Path) -> None:
     It needs no token and no way to Discord. Any number of fronts and workers share one queue.
     """
     config = _configured(path)
-    from bot.app.worker import run_worker
+    with collector_at_rest():
+        from bot.app.worker import run_worker
 
     try:
         run_worker(config)
@@ -276,8 +280,9 @@ def imagine(
         raise InvalidRequest("empty_prompt")
     if output is not None:
         _check_output(output)
-    from bot import oneshot
-    from sdjax_engine.config import Dtype
+    with collector_at_rest():
+        from bot import oneshot
+        from sdjax_engine.config import Dtype
 
     wished = tuple(oneshot.WishedLora(file=file, weight=weight) for file, weight in loras)
     painted = oneshot.imagine(

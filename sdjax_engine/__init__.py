@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sdjax_engine.heap import collector_at_rest
+
 if TYPE_CHECKING:
     from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
     from sdjax_engine.engine import Engine
@@ -100,5 +102,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(home), name)
+            with collector_at_rest():
+                return getattr(import_module(home), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
