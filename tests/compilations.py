@@ -1,11 +1,13 @@
-"""What JAX traces, lowers and compiles while something is done."""
+"""What JAX traces, lowers and compiles while something is done, and whether its cache answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import jax
 import jax.monitoring
+from jax.experimental.compilation_cache import compilation_cache
 
 PREFIX = "/jax/core/compile/"
 
@@ -24,3 +26,18 @@ def counted_compilations() -> Iterator[list[str]]:
         yield made
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@contextmanager
+def cache_of_jax(*, enabled: bool) -> Iterator[None]:
+    """Turn JAX's own cache, which an earlier test may have set, on or off, and on afterwards."""
+    _set_cache(enabled)
+    try:
+        yield
+    finally:
+        _set_cache(True)
+
+
+def _set_cache(enabled: bool) -> None:
+    jax.config.update("jax_enable_compilation_cache", enabled)
+    compilation_cache.reset_cache()  # JAX asks once whether it has one

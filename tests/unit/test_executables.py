@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from compilations import counted_compilations
-from jax.experimental.compilation_cache import compilation_cache
+from compilations import cache_of_jax, counted_compilations
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from sdjax_engine import executables
@@ -34,15 +33,9 @@ def double(weights: dict[str, jax.Array], held: Held) -> Held:
 
 @pytest.fixture(autouse=True)
 def no_cache() -> Iterator[None]:
-    """Turns off JAX's own cache, which an earlier test may have set: what it gives is not kept."""
-    with_cache(False)
-    yield
-    with_cache(True)
-
-
-def with_cache(enabled: bool) -> None:
-    jax.config.update("jax_enable_compilation_cache", enabled)
-    compilation_cache.reset_cache()  # JAX asks once whether it has one
+    """What JAX's own cache gives is not kept."""
+    with cache_of_jax(enabled=False):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -222,15 +215,15 @@ def test_a_folder_that_cannot_be_written_only_means_that_nothing_is_kept(
 
 
 @pytest.fixture
-def cache_of_jax(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = jax.config.values["jax_compilation_cache_dir"]
-    with_cache(True)
-    use_cache(tmp_path_factory.mktemp("cache"))
-    yield
-    jax.config.update("jax_compilation_cache_dir", before)
+    with cache_of_jax(enabled=True):
+        use_cache(tmp_path_factory.mktemp("cache"))
+        yield
+        jax.config.update("jax_compilation_cache_dir", before)
 
 
-@pytest.mark.usefixtures("cache_of_jax")
+@pytest.mark.usefixtures("own_cache")
 def test_what_the_cache_of_jax_gives_is_neither_kept_nor_loaded_on_another_device(
     make: Make, mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Array]
 ) -> None:

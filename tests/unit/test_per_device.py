@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compilations import cache_of_jax
 from jax.sharding import Mesh
 
 from sdjax_engine import serialized
@@ -18,6 +19,13 @@ from sdjax_engine.programs import Compiler, Program
 
 LONG = 60_000  # turns of the loop; a second or so
 WIDTH = 64  # too much work for XLA to do it before it returns from the call
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_cache() -> Iterator[None]:
+    """What JAX's own cache gives cannot be loaded on another device."""
+    with cache_of_jax(enabled=False):
+        yield
 
 
 @pytest.fixture(scope="module")
