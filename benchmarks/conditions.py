@@ -30,3 +30,24 @@ def print_conditions(*packages: str) -> None:
         except PackageNotFoundError:
             continue
     print()
+
+
+class Stolen:
+    """The share of the processors' time that other machines on the same host took since this was made."""
+
+    def __init__(self) -> None:
+        self._begun = _stolen_and_all()
+
+    def share(self) -> float:
+        """Return it, from 0 to 1; not a number where the system does not say."""
+        (stolen, everything), (before, until_then) = _stolen_and_all(), self._begun
+        return (stolen - before) / (everything - until_then) if everything > until_then else float("nan")
+
+
+def _stolen_and_all() -> tuple[int, int]:
+    """Ticks of all processors since the start: user, nice, system, idle, iowait, irq, softirq, steal."""
+    try:
+        ticks = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    except OSError:
+        return 0, 0
+    return ticks[7], sum(ticks)

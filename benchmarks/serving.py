@@ -10,13 +10,16 @@ the answer at each load.
 
 The simulated engine is the engine's own loop in virtual time; what devices and host take there is measured
 first, on the real engine with the same number of seats on each device. Each real engine is a process of its
-own. `--quick` takes under two minutes, all of it about ten; `--help` names every option.
+own; there the policies take turns in being first, and the throughput is told by the processor's time as well,
+which other work on the machine changes less. `--quick` takes under two minutes, all of it about a quarter of
+an hour; `--help` names every option.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import statistics
 import subprocess
@@ -26,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from conditions import print_conditions
+from conditions import Stolen, print_conditions
 from serving_arrivals import MIXES, Arrival, Served, backlog
 from serving_comparison import (
     BATCH_WAIT,
@@ -52,6 +55,7 @@ WIDEST = "4-50"
 # Devices and seats on each. One device with eight seats is the ideal's eight seats, and its batch is whole.
 SIMULATED = ((8, 1), (8, 4), (64, 1), (64, 4))
 REAL = ((1, 8), (2, 4), (2, 1))
+IDEAL = REAL
 
 Row = tuple[str, Comparison]
 
@@ -66,14 +70,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--size", default="128x128")
     parser.add_argument("--pictures", type=int, default=48, help="arrivals of the real engine in each case")
     parser.add_argument("--pairs", type=int, default=1, help="how often the real engine does the same")
-    parser.add_argument(
-        "--loads", type=float, nargs="+", default=LOADS, help="of the widest mix, real engine"
-    )
+    parser.add_argument("--real", action="append", help="DEVICESxSEATS of a real engine; may be repeated")
+    parser.add_argument("--mix", action="append", choices=MIXES, help="of the real engine; may be repeated")
+    parser.add_argument("--loads", type=float, nargs="*", default=(0.7,), help="of the real engine")
     parser.add_argument("--engine", nargs=3, metavar=("DEVICES", "SEATS", "CACHE"), help=argparse.SUPPRESS)
     parser.add_argument("--costs-only", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.quick:
         options.size, options.pictures = "64x64", 24
+        options.real, options.mix = ["1x8"], [WIDEST]
+    options.real = [tuple(map(int, each.split("x"))) for each in options.real or ()] or REAL
     return options
 
 
@@ -87,9 +93,10 @@ def main() -> None:
     print(f"conditions: size {options.size}, pictures {options.pictures}, pairs {options.pairs}")
     rows: list[Row] = []
     if "ideal" in parts:
-        rows += [
-            (f"ideal, {seats} seats", row) for seats in (8,) for row in of_every_mix(ideal(seats), seats)
-        ]
+        for slices, seats in IDEAL:
+            where = f"ideal, {slices * seats} seats" + f" on {slices} slices of a CPU" * (slices > 1)
+            server = ideal(slices * seats, slices=slices)
+            rows += [(where, row) for row in of_every_mix(server, slices * seats)]
     with tempfile.TemporaryDirectory() as cache:
         if "simulated" in parts:
             rows += simulated_rows(options, cache)
@@ -130,14 +137,27 @@ def print_shares(simulation: Simulation) -> None:
 
 
 def real_rows(options: argparse.Namespace, cache: str) -> list[Row]:
-    """Serve on real engines, each in a process of its own; medians over pairs."""
+    """Serve on real engines, each in a process of its own; medians over pairs, of which each is printed."""
     rows: list[Row] = []
-    for devices, seats in REAL[:1] if options.quick else REAL:
+    for devices, seats in options.real:
         answer = apart(devices, seats, cache)
         print(f"{devices} real devices, {seats} seats on each: {told(read_costs(answer['costs']))}")
         where = f"real, {devices} devices, {seats} on each"
-        rows += [(where, read_comparison(row)) for row in answer["rows"]]
+        for told_pairs in answer["mixes"]:
+            pairs = [read_comparison(pair) for pair in told_pairs]
+            print_pairs(pairs)
+            rows.append((where, median_of(pairs)))
     return rows
+
+
+def print_pairs(pairs: Sequence[Comparison]) -> None:
+    """Print what each pair of one mix came to."""
+    for pair in pairs:
+        latencies = "".join(f", mean at {load:.0%} {left['mean']:.3f}" for load, left in pair.left.items())
+        print(
+            f"  {pair.mix}: pictures {pair.gain:.3f}, per work {pair.gain_per_work:.3f}{latencies}; "
+            f"{pair.stolen:.1%} of the machine taken by others"
+        )
 
 
 def apart(devices: int, seats: int, cache: str, *more: str) -> dict[str, Any]:
@@ -171,21 +191,21 @@ def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
             def server(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
                 return serve(engines[seating], arrivals)
 
-            rows = list(of_chosen_mixes(options, server, devices * seats, full=(devices, seats) == REAL[0]))
-    return answer | {"rows": [dataclasses.asdict(row) for row in rows]}
+            for engine in engines.values():
+                engine.wait_until_ready()
+                serve(engine, backlog(MIXES[WIDEST], count=devices * seats))
+            mixes = [pairs_of(mix, options, server, devices * seats) for mix in options.mix or MIXES]
+    return answer | {"mixes": [[dataclasses.asdict(pair) for pair in pairs] for pairs in mixes]}
 
 
-def of_chosen_mixes(
-    options: argparse.Namespace, server: Serve, seats: int, *, full: bool
-) -> Iterator[Comparison]:
-    """Compare on a real engine: every mix, the widest at every load; or only the widest at 70 %."""
-    for mix in tuple(MIXES) if full and not options.quick else (WIDEST,):
-        loads = options.loads if full and mix == WIDEST and not options.quick else (0.7,)
-        pairs = [
-            compare(server, seats=seats, mix=mix, count=options.pictures, loads=loads)
-            for _ in range(options.pairs)
-        ]
-        yield median_of(pairs)
+def pairs_of(mix: str, options: argparse.Namespace, server: Serve, seats: int) -> list[Comparison]:
+    """Compare on a real engine as often as asked for, the policies taking turns in being first."""
+    pairs = []
+    for order in itertools.islice(itertools.cycle([tuple(Seating), tuple(reversed(Seating))]), options.pairs):
+        stolen = Stolen()
+        pair = compare(server, seats=seats, mix=mix, count=options.pictures, loads=options.loads, order=order)
+        pairs.append(dataclasses.replace(pair, stolen=stolen.share()))
+    return pairs
 
 
 def median_of(pairs: Sequence[Comparison]) -> Comparison:
@@ -194,11 +214,13 @@ def median_of(pairs: Sequence[Comparison]) -> Comparison:
     return Comparison(
         mix=first.mix,
         gain=statistics.median(pair.gain for pair in pairs),
+        gain_per_work=statistics.median(pair.gain_per_work for pair in pairs),
         left={
             load: {name: statistics.median(pair.left[load][name] for pair in pairs) for name in figures}
             for load, figures in first.left.items()
         },
         seconds=first.seconds,
+        stolen=statistics.median(pair.stolen for pair in pairs),
     )
 
 
@@ -229,7 +251,7 @@ def read_comparison(stored: dict[str, Any]) -> Comparison:
     by_load = {
         name: {float(load): value for load, value in stored[name].items()} for name in ("left", "seconds")
     }
-    return Comparison(mix=stored["mix"], gain=stored["gain"], **by_load)
+    return Comparison(**(stored | by_load))
 
 
 if __name__ == "__main__":

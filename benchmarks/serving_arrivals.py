@@ -33,11 +33,15 @@ class Arrival:
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """What became of an arrival: it sat down at `seated` and was answered at `finished`."""
+    """What became of an arrival: it sat down at `seated` and was answered at `finished`.
+
+    `worked` is the processor time of a real engine's process until then, in seconds.
+    """
 
     arrival: Arrival
     seated: float
     finished: float
+    worked: float = 0.0
 
     @property
     def latency(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from serving_arrivals import MIXES, Arrival, Served, backlog, poisson
 from serving_ideal import step_level, whole_batch
@@ -26,36 +27,55 @@ LOADS = (0.3, 0.7, 0.95)
 class Comparison:
     """Of one mix: `gain` in throughput with a full queue, and at each load what is left of each figure.
 
-    `seconds` are the mean latencies at each load, step-level and whole batch.
+    `gain_per_work` is by the processor's time instead, of a real engine, and `stolen` the share of this
+    machine that others took meanwhile. `seconds` are the mean latencies at each load, step-level and whole.
     """
 
     mix: str
     gain: float
+    gain_per_work: float
     left: Mapping[float, Mapping[str, float]]
     seconds: Mapping[float, tuple[float, float]]
+    stolen: float = float("nan")
 
 
-def compare(serve: Serve, *, seats: int, mix: str, count: int, loads: Iterable[float]) -> Comparison:
-    """Serve a backlog of `count` images and then as many arrivals at each load, by both policies."""
+def compare(
+    serve: Serve,
+    *,
+    seats: int,
+    mix: str,
+    count: int,
+    loads: Iterable[float],
+    order: Sequence[Seating] = tuple(Seating),
+) -> Comparison:
+    """Serve a backlog of `count` images, then as many arrivals at each load, by both policies in `order`."""
     full = backlog(MIXES[mix], count=count)
-    rate = {seating: throughput(serve(seating, full), seats=seats) for seating in Seating}
+    rate = {seating: throughput(serve(seating, full), seats=seats) for seating in order}
+    step, whole = rate[Seating.STEP], rate[Seating.WHOLE_BATCH]
     left, seconds = {}, {}
     for load in loads:
-        arrivals = poisson(MIXES[mix], count=count, rate=load * rate[Seating.WHOLE_BATCH])
-        step, whole = (figures(serve(seating, arrivals)) for seating in Seating)
-        left[load] = {field.name: _ratio(step, whole, field.name) for field in fields(Figures)}
-        seconds[load] = step.mean, whole.mean
-    gain = rate[Seating.STEP] / rate[Seating.WHOLE_BATCH]
-    return Comparison(mix=mix, gain=gain, left=left, seconds=seconds)
+        arrivals = poisson(MIXES[mix], count=count, rate=load * whole.pictures)
+        told = {seating: figures(serve(seating, arrivals)) for seating in order}
+        one, other = told[Seating.STEP], told[Seating.WHOLE_BATCH]
+        left[load] = {field.name: _ratio(one, other, field.name) for field in fields(Figures)}
+        seconds[load] = one.mean, other.mean
+    return Comparison(
+        mix=mix,
+        gain=step.pictures / whole.pictures,
+        gain_per_work=step.per_work / whole.per_work,
+        left=left,
+        seconds=seconds,
+    )
 
 
-def ideal(seats: int, *, evaluation: float = 1.0) -> Serve:
-    """Serving that costs nothing but evaluations of so many seats, in seconds each."""
+def ideal(seats: int, *, evaluation: float = 1.0, slices: int = 1) -> Serve:
+    """Serving that costs nothing but evaluations of so many seats, in seconds each, on `slices` of a CPU."""
+    takes: dict[str, Any] = {"seats": seats, "evaluation": evaluation, "slices": slices}
 
     def serve(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
         if seating is Seating.STEP:
-            return step_level(arrivals, seats=seats, evaluation=evaluation)
-        return whole_batch(arrivals, seats=seats, evaluation=evaluation, batch_wait=BATCH_WAIT * evaluation)
+            return step_level(arrivals, **takes)
+        return whole_batch(arrivals, **takes, batch_wait=BATCH_WAIT * evaluation)
 
     return serve
 
@@ -72,14 +92,14 @@ def simulated(simulation: Simulation) -> Serve:
 
 def print_table(rows: Sequence[tuple[str, Comparison]]) -> None:
     """Print comparisons, a row each: where, the mix, and step-level seating relative to whole batches."""
-    print(f"{'step-level relative to whole batches':44}{'mix':10}{'pictures':>9}", end="")
+    print(f"{'step-level relative to whole batches':44}{'mix':10}{'pictures':>9}{'per work':>9}", end="")
     loads = sorted({load for _, row in rows for load in row.left})
     for load in loads:
         print(f"{f'mean, {load:.0%}':>10}", end="")
     names = ("median", "p95", "slowest_user")
     print("".join(f"{name + ', 70%':>18}" for name in names))
     for where, row in rows:
-        print(f"{where:44}{row.mix:10}{row.gain:9.2f}", end="")
+        print(f"{where:44}{row.mix:10}{row.gain:9.2f}{row.gain_per_work:9.3f}", end="")
         for load in loads:
             print(f"{row.left[load]['mean']:10.2f}" if load in row.left else " " * 10, end="")
         at_70 = row.left.get(0.7, {})

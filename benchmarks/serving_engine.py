@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -67,22 +67,17 @@ def request_for(arrival: Arrival, lane: Lane) -> Request:
     )
 
 
-def serve(
-    engine: Engine, arrivals: Sequence[Arrival], *, clock: Callable[[], float] = time.perf_counter
-) -> list[Served]:
-    """Submit each arrival at its time, whatever became of the others, and return when all are answered.
-
-    With a full queue `clock` may be this process's processor time, which a busy machine leaves as it is.
-    """
+def serve(engine: Engine, arrivals: Sequence[Arrival]) -> list[Served]:
+    """Submit each arrival at its time, whatever became of the others, and return when all are answered."""
     [lane] = engine.lanes
     requests = [request_for(arrival, lane) for arrival in arrivals]
     served: list[Served] = []
     every = threading.Semaphore(0)
-    begun = clock()
+    begun = time.perf_counter()
     for arrival, request in zip(arrivals, requests, strict=True):
-        time.sleep(max(0.0, begun + arrival.at - clock()))
+        time.sleep(max(0.0, begun + arrival.at - time.perf_counter()))
         future = engine.submit(request)
-        future.add_done_callback(partial(_write_down, arrival, served, lambda: clock() - begun, every))
+        future.add_done_callback(partial(_write_down, arrival, served, begun, every))
     for _ in arrivals:
         every.acquire()
     return served
@@ -91,13 +86,13 @@ def serve(
 def _write_down(
     arrival: Arrival,
     served: list[Served],
-    since: Callable[[], float],
+    begun: float,
     every: threading.Semaphore,
     future: Future[Image],
 ) -> None:
-    finished = since()
+    finished, worked = time.perf_counter() - begun, time.process_time()
     try:
         seated = finished - future.result().seconds
-        served.append(Served(arrival=arrival, seated=seated, finished=finished))
+        served.append(Served(arrival=arrival, seated=seated, finished=finished, worked=worked))
     finally:
         every.release()

@@ -39,16 +39,29 @@ def figures(served: Sequence[Served]) -> Figures:
     )
 
 
-def throughput(served: Sequence[Served], *, seats: int) -> float:
-    """Pictures in a second while every seat was wanted, of a backlog.
+@dataclass(frozen=True, kw_only=True)
+class Throughput:
+    """Pictures in a second, and in a second of the processor's work, which a busy machine hardly changes."""
+
+    pictures: float
+    per_work: float
+
+
+def throughput(served: Sequence[Served], *, seats: int) -> Throughput:
+    """What was served of a backlog while every seat was wanted.
 
     Counted between answers, in whole rounds of the seats: from the second round's last (of fewer than five
     rounds, the first's) to the last before seats were left empty.
     """
-    answers = sorted(each.finished for each in served)
-    rounds = len(answers) // seats
+    rounds = len(served) // seats
     first, last = seats * (2 if rounds >= 5 else 1), seats * (rounds - 1)
-    return (last - first) / (answers[last - 1] - answers[first - 1])
+    answers = sorted(served, key=lambda each: each.finished)
+    begin, end = answers[first - 1], answers[last - 1]
+    worked = end.worked - begin.worked
+    return Throughput(
+        pictures=(last - first) / (end.finished - begin.finished),
+        per_work=(last - first) / worked if worked else float("nan"),
+    )
 
 
 def percentile(values: Sequence[float], share: float) -> float:

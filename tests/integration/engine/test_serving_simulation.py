@@ -34,8 +34,9 @@ def test_the_loop_keeps_what_step_level_seating_gains(mix: str, gain: float, lat
     assert kept.left[0.7]["mean"] <= min(latency, at_best.left[0.7]["mean"] / 0.9)
 
 
-def test_equal_steps_are_served_no_worse_in_anything() -> None:
-    kept = compare(simulated(EIGHT), seats=8, mix="equal 20", count=400, loads=(0.3, 0.7, 0.95))
+@pytest.mark.parametrize("simulation", [EIGHT, ONE_OF_EIGHT], ids=["8x1", "1x8"])
+def test_equal_steps_are_served_no_worse_in_anything(simulation: Simulation) -> None:
+    kept = compare(simulated(simulation), seats=8, mix="equal 20", count=400, loads=(0.3, 0.7, 0.95))
     assert kept.gain >= 0.995
     assert all(ratio <= 1.0 for left in kept.left.values() for ratio in left.values())
 
