@@ -11,8 +11,9 @@ the answer at each load.
 The simulated engine is the engine's own loop in virtual time; what devices and host take there is measured
 first, on the real engine with the same number of seats on each device. Each real engine is a process of its
 own; there the policies take turns in being first, and the throughput is told by the processor's time as well,
-which other work on the machine changes less. `--quick` takes under two minutes, all of it about a quarter of
-an hour; `--help` names every option.
+which other work on the machine changes less. What few arrivals gain is a matter of who they are: the ideal's
+figures for the same ones are the row below each. `--quick` takes under two minutes, all of it about a quarter
+of an hour; `--help` names every option.
 """
 
 from __future__ import annotations
@@ -137,7 +138,10 @@ def print_shares(simulation: Simulation) -> None:
 
 
 def real_rows(options: argparse.Namespace, cache: str) -> list[Row]:
-    """Serve on real engines, each in a process of its own; medians over pairs, of which each is printed."""
+    """Serve on real engines, each in a process of its own; medians over pairs, of which each is printed.
+
+    The ideal's row for the same arrivals follows each.
+    """
     rows: list[Row] = []
     for devices, seats in options.real:
         answer = apart(devices, seats, cache)
@@ -147,6 +151,9 @@ def real_rows(options: argparse.Namespace, cache: str) -> list[Row]:
             pairs = [read_comparison(pair) for pair in told_pairs]
             print_pairs(pairs)
             rows.append((where, median_of(pairs)))
+            at_best, mix, seen = ideal(devices * seats, slices=devices), pairs[0].mix, options.pictures
+            same = compare(at_best, seats=devices * seats, mix=mix, count=seen, loads=options.loads)
+            rows.append(("  ideal, the same arrivals", same))
     return rows
 
 
