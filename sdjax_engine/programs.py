@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.monitoring
+import jax.numpy as jnp
 from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled, Lowered
@@ -66,10 +69,7 @@ class Wanted:
 
     def lowered(self) -> Lowered:
         """Trace and lower it."""
-        spread = jax.shard_map(
-            self.function, mesh=self.mesh, in_specs=self.specs, out_specs=BY_SEAT, check_vma=False
-        )
-        lowered: Lowered = jax.jit(spread, donate_argnums=self.donate).lower(*self.arguments)
+        lowered: Lowered = jax.jit(self._over_mesh(), donate_argnums=self.donate).lower(*self.arguments)
         return lowered
 
     def alone_on(self, mesh: Mesh) -> Wanted:
@@ -88,6 +88,39 @@ class Wanted:
     def place_of(self, lowered: Lowered, executables: Executables) -> Path:
         """Return where it is kept, found by what it was lowered to."""
         return executables.place_of(lowered, self._how, self.mesh)
+
+    def _over_mesh(self) -> Callable[..., Any]:
+        """Return the function over the whole mesh.
+
+        What has no elements, as the LoRAs of a model without any, is made by each device and not handed to
+        it: XLA's partitioner ends the process over such shares (jaxlib 0.11.2).
+        """
+        leaves: list[Any]
+        structure: Any
+        leaves, structure = jax.tree.flatten(self.arguments)
+        counts = (len(jax.tree.leaves(tree)) for tree in self.arguments)
+        specs = [spec for spec, count in zip(self.specs, counts, strict=True) for _ in range(count)]
+        shapes = [(leaf.sharding.shard_shape(leaf.shape), leaf.dtype) for leaf in leaves]
+        filled = [leaf.size > 0 for leaf in leaves]
+
+        def share(*given: jax.Array) -> Any:
+            each = iter(given)
+            whole = [next(each) if some else jnp.zeros(*of) for some, of in zip(filled, shapes, strict=True)]
+            return self.function(*structure.unflatten(whole))
+
+        over = jax.shard_map(
+            share,
+            mesh=self.mesh,
+            in_specs=tuple(compress(specs, filled)),
+            out_specs=BY_SEAT,
+            check_vma=False,
+        )
+
+        @wraps(self.function)
+        def program(*arguments: Any) -> Any:
+            return over(*compress(jax.tree.leaves(arguments), filled))
+
+        return program
 
     @property
     def _how(self) -> object:
