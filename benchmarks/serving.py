@@ -12,8 +12,8 @@ The simulated engine is the engine's own loop in virtual time; what devices and 
 first, on the real engine with the same number of seats on each device. Each real engine is a process of its
 own; there the policies take turns in being first, and the throughput is told by the processor's time as well,
 which other work on the machine changes less. What few arrivals gain is a matter of who they are: the ideal's
-figures for the same ones are the row below each. `--quick` takes under two minutes, all of it about a quarter
-of an hour; `--help` names every option.
+figures for the same ones are the row below each. `--quick` takes under two minutes; all mixes and
+loads on every real engine take long, and `--help` names the options to choose.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=1, help="how often the real engine does the same")
     parser.add_argument("--real", action="append", help="DEVICESxSEATS of a real engine; may be repeated")
     parser.add_argument("--mix", action="append", choices=MIXES, help="of the real engine; may be repeated")
-    parser.add_argument("--loads", type=float, nargs="*", default=(0.7,), help="of the real engine")
+    parser.add_argument("--loads", type=float, nargs="*", default=LOADS, help="of the real engine")
     parser.add_argument("--engine", nargs=3, metavar=("DEVICES", "SEATS", "CACHE"), help=argparse.SUPPRESS)
     parser.add_argument("--costs-only", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
