@@ -10,10 +10,12 @@ the answer at each load.
 
 The simulated engine is the engine's own loop in virtual time; what devices and host take there is measured
 first, on the real engine with the same number of seats on each device. Each real engine is a process of its
-own; there the policies take turns in being first, and the throughput is told by the processor's time as well,
-which other work on the machine changes less. What few arrivals gain is a matter of who they are: the ideal's
-figures for the same ones are the row below each. `--quick` takes under two minutes; all mixes and
-loads on every real engine take long, and `--help` names the options to choose.
+own. With a full queue the policies serve it in turns of some pictures, each by a clock that stands still in
+the other's turns, so that both meet the machine as fast; at each load they take turns in being first. The
+throughput is told by the processor's time as well, which other work on the machine changes less. What few
+arrivals gain is a matter of who they are: the ideal's figures for the same ones are the row below each.
+`--quick` takes under two minutes; all mixes and loads on every real engine take long, and `--help` names the
+options to choose.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +47,9 @@ from serving_comparison import (
 )
 from serving_costs import measure_costs
 from serving_devices import Cost, Costs
-from serving_engine import open_engine, serve
+from serving_engine import open_engine, serve, serve_in_turns
 from serving_simulation import Simulation, simulate
+from serving_turns import Clock
 
 from sdjax_engine.config import Seating
 
@@ -186,31 +190,39 @@ def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
         "seats_per_device": seats,
         "cache_dir": cache,
     }
-    with open_engine(**conditions) as step:
+    clocks = {seating: Clock() for seating in Seating}
+    with open_engine(**conditions, clock=clocks[Seating.STEP]) as step:
         costs = measure_costs(step)
         answer: dict[str, Any] = {"costs": dataclasses.asdict(costs)}
         if options.costs_only:
             return answer
         wait = BATCH_WAIT * costs.evaluation
-        with open_engine(**conditions, seating=Seating.WHOLE_BATCH, batch_wait=wait) as whole:
+        whole_batch = {
+            "seating": Seating.WHOLE_BATCH,
+            "batch_wait": wait,
+            "clock": clocks[Seating.WHOLE_BATCH],
+        }
+        with open_engine(**conditions, **whole_batch) as whole:
             engines = {Seating.STEP: step, Seating.WHOLE_BATCH: whole}
 
             def server(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
-                return serve(engines[seating], arrivals)
+                return serve(engines[seating], arrivals, clocks[seating])
 
             for engine in engines.values():
                 engine.wait_until_ready()
-                serve(engine, backlog(MIXES[WIDEST], count=devices * seats))
-            mixes = [pairs_of(mix, options, server, devices * seats) for mix in options.mix or MIXES]
+            in_turns = partial(serve_in_turns, engines, clocks)
+            in_turns(backlog(MIXES[WIDEST], count=devices * seats), tuple(Seating))
+            more = {"seats": devices * seats, "serve_backlog": in_turns}
+            mixes = [pairs_of(mix, options, partial(compare, server, **more)) for mix in options.mix or MIXES]
     return answer | {"mixes": [[dataclasses.asdict(pair) for pair in pairs] for pairs in mixes]}
 
 
-def pairs_of(mix: str, options: argparse.Namespace, server: Serve, seats: int) -> list[Comparison]:
+def pairs_of(mix: str, options: argparse.Namespace, compared: Callable[..., Comparison]) -> list[Comparison]:
     """Compare on a real engine as often as asked for, the policies taking turns in being first."""
     pairs = []
     for order in itertools.islice(itertools.cycle([tuple(Seating), tuple(reversed(Seating))]), options.pairs):
         stolen = Stolen()
-        pair = compare(server, seats=seats, mix=mix, count=options.pictures, loads=options.loads, order=order)
+        pair = compared(mix=mix, count=options.pictures, loads=options.loads, order=order)
         pairs.append(dataclasses.replace(pair, stolen=stolen.share()))
     return pairs
 

@@ -14,6 +14,7 @@ from serving_statistics import Figures, figures, throughput
 from sdjax_engine.config import Seating
 
 Serve = Callable[[Seating, Sequence[Arrival]], Sequence[Served]]
+ServeAll = Callable[[Sequence[Arrival], Sequence[Seating]], Mapping[Seating, Sequence[Served]]]
 
 BATCH_WAIT = 10
 """How long a whole batch waits for its last images, in evaluations: any wait from none to twenty serves whole
@@ -47,10 +48,18 @@ def compare(
     count: int,
     loads: Iterable[float],
     order: Sequence[Seating] = tuple(Seating),
+    serve_backlog: ServeAll | None = None,
 ) -> Comparison:
-    """Serve a backlog of `count` images, then as many arrivals at each load, by both policies in `order`."""
+    """Serve a backlog of `count` images, then as many arrivals at each load, by both policies in `order`.
+
+    `serve_backlog` serves the backlog by both policies; without it one policy is served after the other.
+    """
     full = backlog(MIXES[mix], count=count)
-    rate = {seating: throughput(serve(seating, full), seats=seats) for seating in order}
+    if serve_backlog is None:
+        answers: Mapping[Seating, Sequence[Served]] = {seating: serve(seating, full) for seating in order}
+    else:
+        answers = serve_backlog(full, order)
+    rate = {seating: throughput(served, seats=seats) for seating, served in answers.items()}
     step, whole = rate[Seating.STEP], rate[Seating.WHOLE_BATCH]
     left, seconds = {}, {}
     for load in loads:

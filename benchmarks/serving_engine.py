@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from serving_arrivals import Arrival, Served
+from serving_turns import Clock, InTurns, Turns
 
 from sdjax_engine.config import EngineConfig, ModelSpec, Seating
 from sdjax_engine.engine import Engine
@@ -18,6 +20,10 @@ from sdjax_engine.request import Image, Lane, Offer, Request, Sampler
 MODEL = "model"
 GUIDANCE = 2.2
 LONGEST = 50
+
+
+ROUNDS_IN_TURN = 2
+"""How often an engine lets as many pictures go as it has seats before it is another's turn."""
 
 
 def open_engine(
@@ -29,6 +35,7 @@ def open_engine(
     cache_dir: Path,
     seating: Seating = Seating.STEP,
     batch_wait: float = 0.0,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Engine:
     """Open an engine with one lane of guided pictures of `size`, width and height; it paints no spares."""
     width, height = size
@@ -50,7 +57,7 @@ def open_engine(
         batch_wait=batch_wait,
         spares=0,
     )
-    return Engine.open(config, report=lambda _line: None)
+    return Engine.open(config, report=lambda _line: None, clock=clock)
 
 
 def request_for(arrival: Arrival, lane: Lane) -> Request:
@@ -67,32 +74,57 @@ def request_for(arrival: Arrival, lane: Lane) -> Request:
     )
 
 
-def serve(engine: Engine, arrivals: Sequence[Arrival]) -> list[Served]:
-    """Submit each arrival at its time, whatever became of the others, and return when all are answered."""
+def serve(engine: Engine, arrivals: Sequence[Arrival], clock: Clock | None = None) -> list[Served]:
+    """Submit each arrival at its time, whatever became of the others, and return when all are answered.
+
+    `clock` is what the engine goes by.
+    """
+    clock = clock or Clock()
     [lane] = engine.lanes
     requests = [request_for(arrival, lane) for arrival in arrivals]
     served: list[Served] = []
     every = threading.Semaphore(0)
-    begun = time.perf_counter()
+    begun = clock()
+
+    def write_down(arrival: Arrival, future: Future[Image]) -> None:
+        now = clock.read()
+        finished = now.seconds - begun
+        try:
+            seated = finished - future.result().seconds
+            served.append(Served(arrival=arrival, seated=seated, finished=finished, worked=now.worked))
+        finally:
+            every.release()
+
     for arrival, request in zip(arrivals, requests, strict=True):
-        time.sleep(max(0.0, begun + arrival.at - time.perf_counter()))
+        time.sleep(max(0.0, begun + arrival.at - clock()))
         future = engine.submit(request)
-        future.add_done_callback(partial(_write_down, arrival, served, begun, every))
+        future.add_done_callback(partial(write_down, arrival))
     for _ in arrivals:
         every.acquire()
     return served
 
 
-def _write_down(
-    arrival: Arrival,
-    served: list[Served],
-    begun: float,
-    every: threading.Semaphore,
-    future: Future[Image],
-) -> None:
-    finished, worked = time.perf_counter() - begun, time.process_time()
-    try:
-        seated = finished - future.result().seconds
-        served.append(Served(arrival=arrival, seated=seated, finished=finished, worked=worked))
-    finally:
-        every.release()
+def serve_in_turns(
+    engines: Mapping[Seating, Engine],
+    clocks: Mapping[Seating, Clock],
+    backlog: Sequence[Arrival],
+    order: Sequence[Seating],
+) -> dict[Seating, list[Served]]:
+    """Let each engine serve the backlog, in turns of some pictures, and return when all is served.
+
+    `clocks` are those that the engines go by.
+    """
+    turns = Turns(clocks, order)
+
+    def one(seating: Seating) -> list[Served]:
+        [desk] = engines[seating]._thread.desks.values()
+        device: Any = desk.device
+        desk.device = InTurns(device, turns, seating, pictures=ROUNDS_IN_TURN * device.seats)
+        try:
+            return serve(engines[seating], backlog, clocks[seating])
+        finally:
+            desk.device = device
+            turns.leave(seating)
+
+    with ThreadPoolExecutor(len(engines)) as pool:
+        return dict(zip(order, pool.map(one, order), strict=True))

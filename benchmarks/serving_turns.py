@@ -1,0 +1,136 @@
+"""Engines of one process that serve their backlogs in turns, so that what the machine does meets all alike.
+
+A machine that others share is faster in one minute than in the next, by more than what is to be measured.
+Here an engine hands over after a few pictures, once its devices have done all that they were given, and
+whatever it measures, it measures by a clock that stands still until its next turn.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Reading(NamedTuple):
+    """Of a clock, in seconds: how long it went, and how long this process's threads worked meanwhile."""
+
+    seconds: float
+    worked: float
+
+
+def machine_time() -> Reading:
+    """What a clock that is never stopped reads."""
+    return Reading(time.perf_counter(), time.process_time())
+
+
+class Clock:
+    """A clock that can be stopped; may be read from any thread."""
+
+    def __init__(self, now: Callable[[], Reading] = machine_time) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._missed = Reading(0.0, 0.0)
+        self._stopped: Reading | None = None
+
+    def __call__(self) -> float:
+        """Return the seconds it went."""
+        return self.read().seconds
+
+    def read(self) -> Reading:
+        """Return what it shows."""
+        with self._lock:
+            return _less(self._stopped or self._now(), self._missed)
+
+    def stop(self) -> None:
+        """Stand still until `go`."""
+        with self._lock:
+            self._stopped = self._stopped or self._now()
+
+    def go(self) -> None:
+        """Go on; nothing where it does."""
+        with self._lock:
+            if self._stopped is not None:
+                self._missed = _less(self._now(), _less(self._stopped, self._missed))
+                self._stopped = None
+
+
+class Turns:
+    """Whose turn it is: the others' clocks stand still."""
+
+    def __init__(self, clocks: Mapping[Hashable, Clock], order: Sequence[Hashable]) -> None:
+        self._clocks = clocks
+        self._line = deque(order)
+        self._moved = threading.Condition()
+        for later in order[1:]:
+            clocks[later].stop()
+
+    def wait(self, who: Hashable) -> None:
+        """Return when it is this one's turn, or it has left."""
+        with self._moved:
+            self._moved.wait_for(lambda: who not in self._line or self._line[0] == who)
+
+    def pass_on(self, who: Hashable) -> None:
+        """Let the next have its turn, and return when it is this one's again."""
+        with self._moved:
+            self._clocks[who].stop()
+            self._line.rotate(-1)
+            self._clocks[self._line[0]].go()
+            self._moved.notify_all()
+        self.wait(who)
+
+    def leave(self, who: Hashable) -> None:
+        """Take no more turns; the clock goes on."""
+        with self._moved:
+            self._line.remove(who)
+            for each in (who, *list(self._line)[:1]):
+                self._clocks[each].go()
+            self._moved.notify_all()
+
+
+class InTurns:
+    """A lane's devices, used in its engine's turns of so many `pictures`; otherwise as they were."""
+
+    def __init__(self, device: Any, turns: Turns, who: Hashable, *, pictures: int) -> None:
+        self._device = device
+        self._turns = turns
+        self._who = who
+        self._pictures = pictures
+        self._decoded: list[Any] = []
+        self._run: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+    def bring(self) -> None:
+        """Begin a run, in the next turn if this one is used up."""
+        if len(self._decoded) < self._pictures:
+            self._turns.wait(self._who)
+        else:
+            self._finish()
+            self._decoded.clear()
+            self._turns.pass_on(self._who)
+        self._device.bring()
+
+    def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Any:
+        """Queue a run."""
+        self._run = self._device.denoise(spans)
+        return self._run
+
+    def decode(self, seats: Iterable[int]) -> Mapping[int, Any]:
+        """Decode, and count it."""
+        pictures: Mapping[int, Any] = self._device.decode(seats)
+        self._decoded += pictures.values()
+        return pictures
+
+    def _finish(self) -> None:
+        """Wait for all that the devices were given."""
+        self._run.wait()
+        for picture in self._decoded:
+            picture.fetch()
+
+
+def _less(one: Reading, other: Reading) -> Reading:
+    return Reading(one.seconds - other.seconds, one.worked - other.worked)
