@@ -44,11 +44,18 @@ class LanePrograms:
     begin: Program | None = None
     decode_in_float32: Program | None = None
 
-    @property
-    def working(self) -> int:
-        """What each device needs while any of them runs, one at a time, beside what they are given: bytes."""
-        later = [program for program in (self.begin, self.decode_in_float32) if program is not None]
-        return max(map(working_memory, [self.admit, self.denoise, self.take, self.decode, *later]))
+    def working(self, *, decoding_beside: bool) -> int:
+        """What each device needs while any of them runs, beside what they are given, in bytes.
+
+        One runs at a time, and `decoding_beside` the others.
+        """
+        decoding = max(map(working_memory, _those(self.decode, self.decode_in_float32)))
+        others = max(map(working_memory, _those(self.admit, self.denoise, self.take, self.begin)))
+        return decoding + others if decoding_beside else max(decoding, others)
+
+
+def _those(*programs: Program | None) -> list[Program]:
+    return [program for program in programs if program is not None]
 
 
 @dataclass(frozen=True, kw_only=True)

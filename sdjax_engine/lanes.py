@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,6 +12,8 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine import devices
+from sdjax_engine.beside import Beside, at_once
 from sdjax_engine.lane_programs import LaneShapes, compile_begin, compile_decode, compile_lane
 from sdjax_engine.ledger import Need
 from sdjax_engine.loaded import LoadedModel, safety_scores
@@ -110,6 +112,7 @@ class DeviceLane:
         self._changing = (
             threading.Lock()
         )  # of the programs, by the engine's thread and by those that add some
+        self._queue_decoding = self._decoding_queue()
         self._make(seats_per_device)
         self.reset()
 
@@ -128,7 +131,7 @@ class DeviceLane:
         """What the seats hold of each device's memory, and what the programs need while they run."""
         return Need(
             held=sum(leaf.nbytes for leaf in jax.tree.leaves(self._state)) // self._shapes.devices,
-            working=self._programs.working,
+            working=self._programs.working(decoding_beside=self._decodes_beside),
         )
 
     @property
@@ -198,7 +201,9 @@ class DeviceLane:
 
     def anew(self) -> DeviceLane:
         """Return another with the same programs, which needs a reset and shares no seats."""
-        return copy.copy(self)
+        other = copy.copy(self)
+        other._queue_decoding = self._decoding_queue()  # the thread of this one may be stuck
+        return other
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
         """Let newcomers into their seats: encode the texts, draw the noise, write the tables."""
@@ -274,6 +279,13 @@ class DeviceLane:
         self._shapes = shapes
         self._from_noise = shapes.from_noise(shapes.devices)
 
+    @property
+    def _decodes_beside(self) -> bool:
+        return devices.is_cpu(self._model.mesh)
+
+    def _decoding_queue(self) -> Callable[..., Any]:
+        return Beside() if self._decodes_beside else at_once
+
     def _told(self, wave: Mapping[int, int], prepared: Mapping[int, Prepared]) -> Newcomer[npt.NDArray[Any]]:
         """What the devices are told of a wave of newcomers, on the host."""
         told = self._shapes.nobody()
@@ -317,7 +329,7 @@ class DeviceLane:
         present[asked] = True
         decode = program or self._programs.decode
         told = latents, self._shapes.spread(present)
-        decoded = cast("Decoded", decode(self._model.arrays.of_decoding, *told))
+        decoded = cast("Decoded", self._queue_decoding(decode, self._model.arrays.of_decoding, *told))
         for rows in decoded:
             rows.copy_to_host_async()
         return {device: Picture(device=device, latents=latents, **decoded._asdict()) for device in asked}

@@ -1,0 +1,71 @@
+"""Programs that run beside those of the engine's own thread on a CPU."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from sdjax_engine.beside import Beside, at_once
+
+DEADLINE = 30.0
+
+
+@jax.jit
+def multiply(times: jax.Array) -> jax.Array:
+    """A program that is under way for as long as it is told."""
+    square = jnp.eye(64)
+    product: jax.Array = jax.lax.fori_loop(0, times, lambda _, product: product @ square, square)
+    return product
+
+
+@jax.jit
+def twice(x: jax.Array) -> jax.Array:
+    return x * 2
+
+
+@pytest.fixture(scope="module")
+def seconds() -> Callable[[float], jax.Array]:
+    """How often to multiply for so many seconds."""
+    some = 10_000
+    jax.block_until_ready(multiply(jnp.int32(some)))
+    began = time.perf_counter()
+    jax.block_until_ready(multiply(jnp.int32(some)))
+    rate = some / (time.perf_counter() - began)
+    return lambda wanted: jnp.int32(rate * wanted)
+
+
+def test_what_is_queued_beside_is_passed_by_what_comes_later(seconds: Callable[[float], jax.Array]) -> None:
+    """Queued from one thread, the later of the two would wait for the earlier, though it needs nothing of it."""
+    picture = jnp.ones((256, 256))
+    jax.block_until_ready(twice(picture))  # compiled
+    under_way = Beside()(multiply, seconds(3.0))
+    jax.block_until_ready(twice(picture))
+    assert not under_way.is_ready()
+
+
+@pytest.mark.parametrize("queue", [Beside(), at_once])
+def test_a_call_returns_and_raises_what_the_program_does(queue: Callable[..., Any]) -> None:
+    def fail() -> None:
+        raise ValueError("no such program")
+
+    assert queue(lambda *numbers: sum(numbers), 1, 2) == 3
+    with pytest.raises(ValueError, match="no such program"):
+        queue(fail)
+    assert queue(threading.get_ident) == queue(threading.get_ident)
+
+
+def test_its_thread_is_another_and_ends_with_it() -> None:
+    beside = Beside()
+    thread = beside(threading.current_thread)
+    assert thread is not threading.current_thread()
+    del beside
+    gc.collect()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
