@@ -42,7 +42,7 @@ def seconds() -> Callable[[float], jax.Array]:
 
 
 def test_what_is_queued_beside_is_passed_by_what_comes_later(seconds: Callable[[float], jax.Array]) -> None:
-    """Queued from one thread, the later of the two would wait for the earlier, though it needs nothing of it."""
+    """Queued from one thread, the later would wait for the earlier, though it needs nothing of it."""
     picture = jnp.ones((256, 256))
     jax.block_until_ready(twice(picture))  # compiled
     under_way = Beside()(multiply, seconds(3.0))
