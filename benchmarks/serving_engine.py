@@ -23,7 +23,8 @@ LONGEST = 50
 
 
 ROUNDS_IN_TURN = 6
-"""How often an engine lets as many pictures go as it has seats before it is another's turn.
+"""How often an engine lets as many pictures go as it has seats before it is another's turn, at most: there are
+four turns of each at least.
 
 At a turn's end it is waited for the last pictures, of which a whole batch has more: in turns of two rounds
 that makes a difference of half a per cent, where decoding otherwise has the next run beside it.
@@ -118,12 +119,13 @@ def serve_in_turns(
 
     `clocks` are those that the engines go by.
     """
-    turns = Turns(clocks, order)
+    turns, turns_of_each = Turns(clocks, order), 4
 
     def one(seating: Seating) -> list[Served]:
         [desk] = engines[seating]._thread.desks.values()
         device: Any = desk.device
-        desk.device = InTurns(device, turns, seating, pictures=ROUNDS_IN_TURN * device.seats)
+        pictures = max(1, min(ROUNDS_IN_TURN * device.seats, len(backlog) // turns_of_each))
+        desk.device = InTurns(device, turns, seating, pictures=pictures)
         try:
             return serve(engines[seating], backlog, clocks[seating])
         finally:
