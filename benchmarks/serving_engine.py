@@ -23,8 +23,8 @@ LONGEST = 50
 
 
 ROUNDS_IN_TURN = 6
-"""How often an engine lets as many pictures go as it has seats before it is another's turn, at most: there are
-four turns of each at least.
+"""How often an engine lets as many pictures go as it has seats before it is another's turn; fewer where there
+would be less than four turns of each.
 
 At a turn's end it is waited for the last pictures, of which a whole batch has more: in turns of two rounds
 that makes a difference of half a per cent, where decoding otherwise has the next run beside it.
