@@ -10,12 +10,11 @@ the answer at each load.
 
 The simulated engine is the engine's own loop in virtual time; what devices and host take there is measured
 first, on the real engine with the same number of seats on each device. Each real engine is a process of its
-own. With a full queue the policies serve it in turns of some pictures, each by a clock that stands still in
-the other's turns, so that both meet the machine as fast; at each load they take turns in being first. The
-throughput is told by the processor's time as well, which other work on the machine changes less. What few
-arrivals gain is a matter of who they are: the ideal's figures for the same ones are the row below each.
-`--quick` takes under two minutes; all mixes and loads on every real engine take long, and `--help` names the
-options to choose.
+own. There the policies serve in turns of some pictures, each by a clock that stands still in the other's
+turns and brings no arrivals then, so that both meet the machine as fast. The throughput is told by the
+processor's time as well, which other work on the machine changes less. What few arrivals gain is a matter of
+who they are: the ideal's figures for the same ones are the row below each. `--quick` takes under two minutes;
+all mixes and loads on every real engine take long, and `--help` names the options to choose.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from conditions import Stolen, print_conditions
-from serving_arrivals import MIXES, Arrival, Served, backlog
+from serving_arrivals import MIXES, backlog
 from serving_comparison import (
     BATCH_WAIT,
     LOADS,
@@ -47,7 +46,7 @@ from serving_comparison import (
 )
 from serving_costs import measure_costs
 from serving_devices import Cost, Costs
-from serving_engine import open_engine, serve, serve_in_turns
+from serving_engine import open_engine, serve_in_turns
 from serving_simulation import Simulation, simulate
 from serving_turns import Clock
 
@@ -204,16 +203,12 @@ def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
         }
         with open_engine(**conditions, **whole_batch) as whole:
             engines = {Seating.STEP: step, Seating.WHOLE_BATCH: whole}
-
-            def server(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
-                return serve(engines[seating], arrivals, clocks[seating])
-
             for engine in engines.values():
                 engine.wait_until_ready()
             in_turns = partial(serve_in_turns, engines, clocks)
             in_turns(backlog(MIXES[WIDEST], count=devices * seats), tuple(Seating))
-            more = {"seats": devices * seats, "serve_backlog": in_turns}
-            mixes = [pairs_of(mix, options, partial(compare, server, **more)) for mix in options.mix or MIXES]
+            compared = partial(compare, in_turns, seats=devices * seats)
+            mixes = [pairs_of(mix, options, compared) for mix in options.mix or MIXES]
     return answer | {"mixes": [[dataclasses.asdict(pair) for pair in pairs] for pairs in mixes]}
 
 

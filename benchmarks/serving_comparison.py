@@ -13,8 +13,8 @@ from serving_statistics import Figures, figures, throughput
 
 from sdjax_engine.config import Seating
 
-Serve = Callable[[Seating, Sequence[Arrival]], Sequence[Served]]
-ServeAll = Callable[[Sequence[Arrival], Sequence[Seating]], Mapping[Seating, Sequence[Served]]]
+Serve = Callable[[Sequence[Arrival], Sequence[Seating]], Mapping[Seating, Sequence[Served]]]
+"""Serves the same arrivals by each policy, in this order."""
 
 BATCH_WAIT = 10
 """How long a whole batch waits for its last images, in evaluations: any wait from none to twenty serves whole
@@ -48,23 +48,15 @@ def compare(
     count: int,
     loads: Iterable[float],
     order: Sequence[Seating] = tuple(Seating),
-    serve_backlog: ServeAll | None = None,
 ) -> Comparison:
-    """Serve a backlog of `count` images, then as many arrivals at each load, by both policies in `order`.
-
-    `serve_backlog` serves the backlog by both policies; without it one policy is served after the other.
-    """
-    full = backlog(MIXES[mix], count=count)
-    if serve_backlog is None:
-        answers: Mapping[Seating, Sequence[Served]] = {seating: serve(seating, full) for seating in order}
-    else:
-        answers = serve_backlog(full, order)
+    """Serve a backlog of `count` images, then as many arrivals at each load, by both policies in `order`."""
+    answers = serve(backlog(MIXES[mix], count=count), order)
     rate = {seating: throughput(served, seats=seats) for seating, served in answers.items()}
     step, whole = rate[Seating.STEP], rate[Seating.WHOLE_BATCH]
     left, seconds = {}, {}
     for load in loads:
         arrivals = poisson(MIXES[mix], count=count, rate=load * whole.pictures)
-        told = {seating: figures(serve(seating, arrivals)) for seating in order}
+        told = {seating: figures(served) for seating, served in serve(arrivals, order).items()}
         one, other = told[Seating.STEP], told[Seating.WHOLE_BATCH]
         left[load] = {field.name: _ratio(one, other, field.name) for field in fields(Figures)}
         seconds[load] = one.mean, other.mean
@@ -86,7 +78,7 @@ def ideal(seats: int, *, evaluation: float = 1.0, slices: int = 1) -> Serve:
             return step_level(arrivals, **takes)
         return whole_batch(arrivals, **takes, batch_wait=BATCH_WAIT * evaluation)
 
-    return serve
+    return _one_after_the_other(serve)
 
 
 def simulated(simulation: Simulation) -> Serve:
@@ -96,7 +88,7 @@ def simulated(simulation: Simulation) -> Serve:
     def serve(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
         return simulate(simulation.seated(seating, batch_wait=wait), arrivals).served
 
-    return serve
+    return _one_after_the_other(serve)
 
 
 def print_table(rows: Sequence[tuple[str, Comparison]]) -> None:
@@ -113,6 +105,15 @@ def print_table(rows: Sequence[tuple[str, Comparison]]) -> None:
             print(f"{row.left[load]['mean']:10.2f}" if load in row.left else " " * 10, end="")
         at_70 = row.left.get(0.7, {})
         print("".join(f"{at_70[name]:18.2f}" if at_70 else " " * 18 for name in names))
+
+
+def _one_after_the_other(serve: Callable[[Seating, Sequence[Arrival]], Sequence[Served]]) -> Serve:
+    """Serving by both policies where neither sees the other."""
+
+    def each(arrivals: Sequence[Arrival], order: Sequence[Seating]) -> dict[Seating, Sequence[Served]]:
+        return {seating: serve(seating, arrivals) for seating in order}
+
+    return each
 
 
 def _ratio(step: Figures, whole: Figures, name: str) -> float:

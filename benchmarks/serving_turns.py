@@ -1,4 +1,4 @@
-"""Engines of one process that serve their backlogs in turns, so that what the machine does meets all alike.
+"""Engines of one process that serve in turns, so that what the machine does meets all alike.
 
 A machine that others share is faster in one minute than in the next, by more than what is to be measured.
 Here an engine hands over after a few pictures, once its devices have done all that they were given, and
@@ -31,7 +31,7 @@ class Clock:
 
     def __init__(self, now: Callable[[], Reading] = machine_time) -> None:
         self._now = now
-        self._lock = threading.Lock()
+        self._goes = threading.Condition()
         self._missed = Reading(0.0, 0.0)
         self._stopped: Reading | None = None
 
@@ -41,20 +41,27 @@ class Clock:
 
     def read(self) -> Reading:
         """Return what it shows."""
-        with self._lock:
+        with self._goes:
             return _less(self._stopped or self._now(), self._missed)
+
+    def sleep_until(self, seconds: float) -> None:
+        """Return when it shows so much or more."""
+        with self._goes:
+            while (left := seconds - self()) > 0:
+                self._goes.wait(left if self._stopped is None else None)
 
     def stop(self) -> None:
         """Stand still until `go`."""
-        with self._lock:
+        with self._goes:
             self._stopped = self._stopped or self._now()
 
     def go(self) -> None:
         """Go on; nothing where it does."""
-        with self._lock:
+        with self._goes:
             if self._stopped is not None:
                 self._missed = _less(self._now(), _less(self._stopped, self._missed))
                 self._stopped = None
+                self._goes.notify_all()
 
 
 class Turns:

@@ -63,6 +63,23 @@ def test_a_stopped_clock_stands_still_and_goes_on_from_there() -> None:
     assert (clock(), clock.read().worked) == (5.0, 2.5)
 
 
+def test_who_sleeps_by_a_clock_sleeps_on_while_it_stands_still() -> None:
+    machine, woken = Machine(), threading.Event()
+    clock = Clock(machine)
+    machine.seconds = 1.0
+    clock.stop()
+    sleeper = threading.Thread(target=lambda: (clock.sleep_until(1.0625), woken.set()), daemon=True)
+    sleeper.start()
+    machine.seconds = 9.0
+    assert not woken.wait(0.1)
+    clock.go()
+    assert not woken.wait(0.1)
+    machine.seconds += 0.0625
+    assert woken.wait(10.0)
+    sleeper.join()
+    clock.sleep_until(1.0)
+
+
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
 def test_engines_have_the_devices_in_turns_and_see_no_time_of_each_other(order: tuple[str, str]) -> None:
     machine, log = Machine(), list[str]()
