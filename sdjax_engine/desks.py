@@ -219,7 +219,7 @@ class Desk:
             self.quickest = min(each, quickest + FORGETTING * (each - quickest))
 
     def learn_queueing(self, seconds: float) -> None:
-        """Remember how long the host took to queue one more run."""
+        """Remember how long the host took to queue one more run, once the model was there."""
         longest = self.seconds_to_queue
         self.seconds_to_queue = max(seconds, longest + FORGETTING * (seconds - longest))
 

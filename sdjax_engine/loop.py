@@ -173,7 +173,6 @@ class Painting:
             self._preparing = None
             self._begin_anew(desk, [flight], error)
         else:
-            desk.learn_queueing(self._clock() - flight.queued_at)
             flight.charged = desk.estimate(flight.evaluations)
             self._turns.charge(desk.lane, flight.charged, flight.wanted)
             self._preparing = None
@@ -189,6 +188,7 @@ class Painting:
         if desk.broken:
             desk.device.reset()
             desk.broken = False
+        brought_at = self._clock()
         if self._spares.wanted:
             newcomers += desk.seats.pad(self._wishes(desk))
         if newcomers:
@@ -202,6 +202,7 @@ class Painting:
         ahead = {span.seat: span.ticket for span in flight.spans if span.last and span.padding}
         taken = desk.device.take(list(ahead)) if ahead else {}
         flight.spares = {ahead[seat]: latents for seat, latents in taken.items()}
+        desk.learn_queueing(self._clock() - brought_at)
 
     def _wishes(self, desk: Desk) -> Iterator[tuple[Ticket, int]]:
         """What empty seats may paint ahead of anybody's asking."""
