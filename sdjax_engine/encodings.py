@@ -53,7 +53,6 @@ class TextEncodings:
         lora_rank: int = 0,
         remembered: int = REMEMBERED,
     ) -> None:
-        self._mesh = mesh
         self._devices = list(mesh.devices.flat)
         self._sharding = NamedSharding(mesh, devices.BY_SEAT)
         self._encode = encode
@@ -78,7 +77,7 @@ class TextEncodings:
         if not wanting:
             return
         texts = {index: text for text, index in wanting.items()}
-        made = self._encode(*text_arrays(texts, self._mesh, self._ids_shape, self._lora_rank))
+        made = self._encode(*text_arrays(texts, len(self._devices), self._ids_shape, self._lora_rank))
         parts = [{shard.device: shard.data for shard in leaf.addressable_shards} for leaf in made]
         for text, index in wanting.items():
             device = self._devices[index]
@@ -102,13 +101,12 @@ class TextEncodings:
 
 
 def text_arrays(
-    texts: Mapping[int, Text], mesh: Mesh, ids_shape: tuple[int, ...], lora_rank: int = 0
-) -> tuple[jax.Array, ...]:
-    """Give devices, by number, a text each: ids, weights, chunks, silent and both of LoRA.
+    texts: Mapping[int, Text], count: int, ids_shape: tuple[int, ...], lora_rank: int = 0
+) -> tuple[npt.NDArray[Any], ...]:
+    """Give `count` devices, by number, a text each: ids, weights, chunks, silent and both of LoRA.
 
     A device without one gets no chunks, which costs nothing.
     """
-    count = devices.device_count(mesh)
     ids = np.zeros((count, *ids_shape), np.int32)
     weights = np.ones((count, *ids_shape[1:]), np.float32)
     chunks, silent = np.zeros(count, np.int32), np.zeros(count, np.bool_)
@@ -119,8 +117,7 @@ def text_arrays(
         chunks[device], silent[device] = text.chunks, text.silent
         lora_rows[device] = np.frombuffer(text.lora_rows, np.int32)
         lora_scales[device] = np.frombuffer(text.lora_scales, np.float32)
-    spread: list[npt.NDArray[Any]] = [ids, weights, chunks, silent, lora_rows, lora_scales]
-    return tuple(devices.shard(rows, mesh) for rows in spread)
+    return ids, weights, chunks, silent, lora_rows, lora_scales
 
 
 Encoder = Callable[[jax.Array], tuple[jax.Array, jax.Array]]

@@ -109,9 +109,8 @@ class DeviceLane:
         self._model = model
         self._compiler = compiler
         self._start_pictures = start_pictures
-        self._changing = (
-            threading.Lock()
-        )  # of the programs, by the engine's thread and by those that add some
+        # of the programs, by the engine's thread and by those that add some
+        self._changing = threading.Lock()
         self._queue_decoding = self._decoding_queue()
         self._make(seats_per_device)
         self.reset()
@@ -216,9 +215,8 @@ class DeviceLane:
             ]
             negative, positive = (self._model.encodings.gather(half) for half in zip(*texts, strict=True))
             start = self._start(prepared, told.seed)
-            newcomer = Newcomer(*map(self._shapes.spread, told))
             self._state = self._programs.admit(
-                self._model.arrays.of_network, self._state, negative, positive, start, newcomer
+                self._model.arrays.of_network, self._state, negative, positive, start, told
             )
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
@@ -226,8 +224,7 @@ class DeviceLane:
         start, stop = (np.zeros(self.seats, np.int32) for _ in range(2))
         for seat, span in spans.items():
             start[seat], stop[seat] = span
-        evaluations = map(self._shapes.spread, (start, stop))
-        self._state, done = self._programs.denoise(self._model.arrays.of_network, self._state, *evaluations)
+        self._state, done = self._programs.denoise(self._model.arrays.of_network, self._state, start, stop)
         return Run(done=done)
 
     def take(self, seats: Sequence[int]) -> dict[int, Latents]:
@@ -311,14 +308,13 @@ class DeviceLane:
         present[list(prepared)] = True
         for device, picture in pictures.items():
             pixels[device], mask[device] = picture.pixels, picture.mask
-        spread = map(self._shapes.spread, (pixels, mask, seeds, present))
-        return cast("StartPicture", begin(self._model.arrays.vae, *spread))
+        return cast("StartPicture", begin(self._model.arrays.vae, pixels, mask, seeds, present))
 
     def _taken(self, wave: Mapping[int, int]) -> jax.Array:
         chosen = self._shapes.nobody().seat
         for device, seat in wave.items():
             chosen[device] = seat % self._shapes.seats_per_device
-        return cast("jax.Array", self._programs.take(self._state.x, self._shapes.spread(chosen)))
+        return cast("jax.Array", self._programs.take(self._state.x, chosen))
 
     def _decoded(
         self, latents: jax.Array, devices_asked: Iterable[int], *, program: Program | None = None
@@ -328,8 +324,8 @@ class DeviceLane:
         present = np.zeros(self._shapes.devices, np.bool_)
         present[asked] = True
         decode = program or self._programs.decode
-        told = latents, self._shapes.spread(present)
-        decoded = cast("Decoded", self._queue_decoding(decode, self._model.arrays.of_decoding, *told))
+        parameters = self._model.arrays.of_decoding
+        decoded = cast("Decoded", self._queue_decoding(decode, parameters, latents, present))
         for rows in decoded:
             rows.copy_to_host_async()
         return {device: Picture(device=device, latents=latents, **decoded._asdict()) for device in asked}

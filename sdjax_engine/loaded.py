@@ -286,11 +286,12 @@ class LoadedModel:
             made = [encoder(each) for each in networks]
             return encode_text(made, _weigh, *text_alone, pooled=self._told_sizes)
 
+        no_texts = text_arrays({}, devices.device_count(self.mesh), self._texts.shape, lora_rank)
         program: Program = compiler.compile(
             f"{self.offer.model} encode",
             encode,
             self.shapes.of_texts,
-            *text_arrays({}, self.mesh, self._texts.shape, lora_rank),
+            *(devices.shard(rows, self.mesh) for rows in no_texts),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
             facts=self.facts,
         )

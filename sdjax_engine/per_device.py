@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
+import numpy.typing as npt
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled
 
@@ -21,6 +23,7 @@ from sdjax_engine.devices import BY_SEAT, REPLICATED, spread_shape
 class PerDevice:
     """One program on every device of a mesh, called as if it were spread over them.
 
+    As with such a program, an argument may be an array of the host's: its rows are the devices' in turn.
     `each` is the program of each device, `specs` says how each argument is spread; every result is spread
     by seat.
     """
@@ -31,7 +34,7 @@ class PerDevice:
         self._mesh = mesh
         self._devices = list(mesh.devices.flat)
         self._spread = NamedSharding(mesh, BY_SEAT)
-        self._copies: dict[int, tuple[list[jax.Array], list[Any]]] = {}
+        self._copies: dict[int, tuple[list[jax.Array | npt.NDArray[Any]], list[Any]]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Queue the work of every device; raises what any of them says to that."""
@@ -58,7 +61,7 @@ class PerDevice:
 
     def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> list[Any]:
         """Return what each device has of the argument at `place`; copies of parameters are looked up once."""
-        leaves: list[jax.Array]
+        leaves: list[jax.Array | npt.NDArray[Any]]
         structure: Any
         leaves, structure = jax.tree.flatten(tree)
         if spec == REPLICATED and place in self._copies:
@@ -71,7 +74,9 @@ class PerDevice:
             self._copies[place] = leaves, shares
         return shares
 
-    def _parts(self, array: jax.Array) -> list[jax.Array]:
+    def _parts(self, array: jax.Array | npt.NDArray[Any]) -> Sequence[jax.Array | npt.NDArray[Any]]:
+        if isinstance(array, np.ndarray):
+            return np.split(array, len(self._devices))
         parts = {shard.device: shard.data for shard in array.addressable_shards}
         return [parts[device] for device in self._devices]
 

@@ -62,7 +62,7 @@ class Newcomer(NamedTuple, Generic[Rows]):
     """At most one request for each device; the first axis of every array is the device.
 
     `seat` is counted from the device's own first seat; -1 means that nobody comes to this device. `Rows` are
-    arrays on the host while it is filled in, on the devices afterwards.
+    the host's arrays, and JAX's within a program.
     """
 
     seat: Rows  # (1,) int32

@@ -65,6 +65,13 @@ def test_every_device_has_its_share(mesh: Mesh, program: Program) -> None:
     assert (x.shape, x.sharding) == (program.out_info[0].shape, program.out_info[0].sharding)
 
 
+def test_the_rows_of_a_host_s_array_are_the_devices_in_turn(mesh: Mesh, program: Program) -> None:
+    x, _ = given(mesh, (0, 0))
+    walked, count = program(replicate(np.float32(1), mesh), x, np.array([2, 5], np.int32))
+    np.testing.assert_array_equal(count, [2, 5])
+    np.testing.assert_array_equal(np.asarray(walked)[:, 0, 0], [2, 5])
+
+
 def test_a_device_that_is_done_goes_on_while_another_works(mesh: Mesh, program: Program) -> None:
     step = replicate(np.float32(1), mesh)
     busy, _ = program(step, *given(mesh, (LONG, 1)))
