@@ -19,6 +19,8 @@ from jax.stages import Compiled
 
 from sdjax_engine.devices import BY_SEAT, REPLICATED, spread_shape
 
+Rows = jax.Array | npt.NDArray[Any]
+
 
 class PerDevice:
     """One program on every device of a mesh, called as if it were spread over them.
@@ -34,7 +36,7 @@ class PerDevice:
         self._mesh = mesh
         self._devices = list(mesh.devices.flat)
         self._spread = NamedSharding(mesh, BY_SEAT)
-        self._copies: dict[int, tuple[list[jax.Array | npt.NDArray[Any]], list[Any]]] = {}
+        self._copies: dict[int, tuple[list[Rows], list[Any]]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Queue the work of every device; raises what any of them says to that."""
@@ -61,7 +63,7 @@ class PerDevice:
 
     def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> list[Any]:
         """Return what each device has of the argument at `place`; copies of parameters are looked up once."""
-        leaves: list[jax.Array | npt.NDArray[Any]]
+        leaves: list[Rows]
         structure: Any
         leaves, structure = jax.tree.flatten(tree)
         if spec == REPLICATED and place in self._copies:
@@ -74,7 +76,7 @@ class PerDevice:
             self._copies[place] = leaves, shares
         return shares
 
-    def _parts(self, array: jax.Array | npt.NDArray[Any]) -> Sequence[jax.Array | npt.NDArray[Any]]:
+    def _parts(self, array: Rows) -> Sequence[Rows]:
         if isinstance(array, np.ndarray):
             return np.split(array, len(self._devices))
         parts = {shard.device: shard.data for shard in array.addressable_shards}
