@@ -16,7 +16,7 @@ from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
 JOBS = 3
-LONG = {"steps": 150, "variants": 3}  # together they outlast the first pictures by far
+LONG = {"steps": 150, "variants": 3}
 START_SECONDS = 200.0
 
 
@@ -52,6 +52,12 @@ async def delivered(member: Member, count: int) -> list[Message]:
     return await member.wait_for(enough, timeout=START_SECONDS)
 
 
+async def accepted(member: Member, prompt: str, interactions: list[str]) -> None:
+    """Ask for one more, and return once the bot has answered that it is queued."""
+    interactions.append(await member.imagine(prompt=prompt, **LONG))
+    await member.message_of(interactions[-1])
+
+
 def assert_each_once(messages: list[Message], interactions: list[str]) -> None:
     """Every interaction has one message, and every message one picture."""
     answered = Counter(message["interaction_metadata"]["id"] for message in messages)
@@ -71,10 +77,11 @@ async def test_killed_at_work_and_started_again_everything_is_delivered_once(
                 for number in range(JOBS)
             ]
             await delivered(mina, 1)
+            await accepted(mina, "a red circle at the last moment", interactions)
             await end(process, signal.SIGKILL)
-        assert len(with_pictures(await mina.messages())) < JOBS
+        assert len(with_pictures(await mina.messages())) < len(interactions)
         async with running(config) as process:
-            await delivered(mina, JOBS)
+            await delivered(mina, len(interactions))
             stopped = await end(process, signal.SIGTERM)
         assert stopped.status == 0, stopped.err
         assert_each_once(await mina.messages(), interactions)
@@ -90,13 +97,14 @@ async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: S
                 for number in range(JOBS)
             ]
             await delivered(mina, 1)
+            await accepted(mina, "a blue star at the last moment", interactions)
             stopped = await end(process, signal.SIGTERM)
         assert stopped.status == 0, stopped.err
         assert "Traceback" not in stopped.err
-        assert len(with_pictures(await mina.messages())) < JOBS
+        assert len(with_pictures(await mina.messages())) < len(interactions)
         async with running(config) as process:
             await connected(sandbox)
-            await delivered(mina, JOBS)
+            await delivered(mina, len(interactions))
             stopped = await end(process, signal.SIGINT)
         assert stopped.status == 0, stopped.err
         assert_each_once(await mina.messages(), interactions)
