@@ -6,12 +6,13 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from processes import Bot, end, running, sentences, start, write_config
-from test_restart import START_SECONDS, assert_each_once, with_pictures
+from test_restart import START_SECONDS, Message, assert_each_once, with_pictures
 
 from bot.jobs import State
 from bot.sandbox.client import Member
@@ -97,12 +98,12 @@ class Asking:
 
     async def assert_each_delivered_once(self) -> None:
         for place, asked in self._asked.items():
-            await self._mina.wait_for(
-                lambda messages, count=len(asked): len(with_pictures(messages)) >= count,
-                channel=place,
-                timeout=START_SECONDS,
-            )
+            await self._mina.wait_for(partial(_are_there, asked), channel=place, timeout=START_SECONDS)
             assert_each_once(await self._mina.messages(place), asked)
+
+
+def _are_there(asked: list[str], messages: list[Message]) -> bool:
+    return len(with_pictures(messages)) >= len(asked)
 
 
 async def at_work(store: Store, workers: int) -> bool:
