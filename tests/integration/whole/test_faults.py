@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import sqlite3
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from evening import alive, write_role
-from scene import Scene, full_disk, on_stage, send
+from scene import Scene, full_disk, on_stage, running, send
 
 from bot.sandbox.client import InteractionFailed
 from bot.sandbox.server import Sandbox
@@ -116,9 +117,13 @@ async def test_a_clock_that_jumps_takes_nothing_from_anybody(
 
 
 async def hang(scene: Scene) -> None:
-    """Stop the worker outside its transactions: inside one it would keep SQLite's lock for as long."""
+    """Stop the worker outside its transactions: inside one it would keep SQLite's lock for as long.
+
+    Its threads go on for a moment after the signal, so whether one is inside can be told only once all stand.
+    """
     while True:
         send(scene.worker, signal.SIGSTOP)
+        await asyncio.to_thread(os.waitid, os.P_PID, running(scene.worker).process.pid, os.WSTOPPED)
         with closing(sqlite3.connect(scene.database, timeout=0.2)) as look:
             try:
                 look.execute("BEGIN IMMEDIATE")
