@@ -165,7 +165,7 @@ class Engine:
         return future.cancel()
 
     def close(self, *, drain: bool) -> None:
-        """Take no more requests and return when the thread has ended.
+        """Take no more requests and return when its threads have ended, those excepted that devices hold up.
 
         With `drain`, whoever is in line is painted first; without, every image not yet finished is
         cancelled, also while another thread waits for a draining close.
@@ -175,6 +175,8 @@ class Engine:
             self._opening.stop()
         if self._warm_up is not None:
             self._warm_up.stop()
+        if self._opening is not None and not self._thread.hanging:
+            self._opening.residency.settle()
 
     def __enter__(self) -> Self:
         return self

@@ -152,6 +152,7 @@ class Residency:
         self._seconds: dict[str, float] = {}
         self._clock = clock
         self._lock = threading.Lock()
+        self._learning: list[threading.Thread] = []
 
     @property
     def budget(self) -> int | None:
@@ -209,6 +210,13 @@ class Residency:
             raise
         self._watch(held, self._clock() - started)
 
+    def settle(self) -> None:
+        """Return once everything on its way has arrived and no thread waits for it."""
+        with self._lock:
+            learning, self._learning = self._learning, []
+        for each in learning:
+            each.join()
+
     def leave_alone(self, name: str) -> bool:
         """Move out every other model, and never again have as much there; whether there was any."""
         with self._lock:
@@ -239,9 +247,12 @@ class Residency:
         What the devices did before the first was not the move's time, the queueing was.
         """
         leaves = jax.tree.leaves(held.arrays)
-        threading.Thread(
+        learning = threading.Thread(
             target=self._learn, args=(held.name, leaves, queueing), name="sdjax-moving", daemon=True
-        ).start()
+        )
+        learning.start()
+        with self._lock:
+            self._learning = [*(each for each in self._learning if each.is_alive()), learning]
 
     def _learn(self, name: str, leaves: Iterable[jax.Array], queueing: float) -> None:
         first, *others = leaves

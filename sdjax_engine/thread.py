@@ -61,6 +61,7 @@ class PaintingThread:
         self._watch = Watch(clock=clock, stuck_after=stuck_after)
         self._painting = Painting(desks, clock=clock, watch=self._watch, spares=Spares(spares))
         self._thread = self._thread_for(self._painting)
+        self._guarding = threading.Thread(target=self._guard, name="sdjax-engine watch", daemon=True)
 
     @property
     def desks(self) -> Mapping[Lane, Desk]:
@@ -72,6 +73,11 @@ class PaintingThread:
     def restarts(self) -> int:
         """How often a stuck thread was left behind for a new one."""
         return self._restarts
+
+    @property
+    def hanging(self) -> bool:
+        """Whether the devices answer nothing any more and the engine was given up."""
+        return self._hanging
 
     @property
     def painted_for(self) -> bool:
@@ -87,7 +93,7 @@ class PaintingThread:
         """Begin to work."""
         self._thread.start()
         if self._stuck_after:
-            threading.Thread(target=self._guard, name="sdjax-engine watch", daemon=True).start()
+            self._guarding.start()
 
     def open_desk(self, desk: Desk) -> None:
         """Serve one more lane, and whoever waits for it."""
@@ -127,14 +133,20 @@ class PaintingThread:
         return ticket.future
 
     def close(self, *, drain: bool) -> None:
-        """Let nobody in any more, and return when everybody has been answered."""
+        """Let nobody in any more, and return when everybody has been answered and both threads have ended.
+
+        One that went on while the interpreter is torn down could be the last to hold arrays, and freeing an
+        array then ends the process with an abort. Only a thread that hangs is not waited for.
+        """
         with self._door:
             self._closing = True
             self._dropping = self._dropping or not drain
             self._door.notify_all()
-        if threading.current_thread() is self._thread or self._thread.ident is None:
+        if threading.current_thread() in (self._thread, self._guarding) or self._thread.ident is None:
             return
         self._ended.wait()
+        if self._stuck_after:
+            self._guarding.join()
         if not self._hanging:
             self._thread.join()
 

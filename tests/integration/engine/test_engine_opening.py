@@ -19,6 +19,8 @@ from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.request import DevicesFailed, EngineClosed, Lane, Request
+from sdjax_engine.residency import Residency
+from sdjax_engine.thread import PaintingThread
 
 DEADLINE = 120.0
 UNGUIDED = like(guidance_scale=1.0)
@@ -180,6 +182,31 @@ def test_a_close_waits_for_what_is_being_compiled_only(open_engine: Open, late_l
     closing.join(DEADLINE)
     assert not closing.is_alive()
     assert engine.wait_until_ready(0)
+
+
+def test_a_close_leaves_no_thread_to_the_end_of_the_process(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that frees arrays while the interpreter is torn down would end the process with an abort."""
+
+    def late(work: Callable[..., None]) -> Callable[..., None]:
+        def ends_late(*arguments: object) -> None:
+            work(*arguments)
+            time.sleep(0.3)
+
+        return ends_late
+
+    monkeypatch.setattr(PaintingThread, "_guard", late(PaintingThread._guard))
+    monkeypatch.setattr(Residency, "_learn", late(Residency._learn))
+    before = set(threading.enumerate())
+    engine = open_engine()
+    engine.submit(PLAIN).result(DEADLINE)
+    assert engine._opening is not None
+    (held,) = engine._opening.residency._held.values()
+    engine._opening.residency._watch(held, 0.0)  # as after a move, which with one model there is never
+    engine.close(drain=False)
+    left = {each.name.partition("_")[0] for each in set(threading.enumerate()) - before}
+    assert left <= {"sdjax-beside"}, "the interpreter itself waits for a pool's threads"
 
 
 def test_a_draining_close_paints_those_who_wait_for_a_lane_too(open_engine: Open, late_lane: Gate) -> None:
