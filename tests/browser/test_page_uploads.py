@@ -46,9 +46,11 @@ def files(page: Page) -> Locator:
 
 
 async def choose(page: Page, by: Locator, *chosen: FilePayload) -> None:
+    """Choose files; returns once the page has them and types go to the box, no more to what was clicked."""
     async with page.expect_file_chooser() as opened:
         await by.click()
     await (await opened.value).set_files(list(chosen))
+    await expect(box(page)).to_be_focused()
 
 
 async def deliver(page: Page, kind: str, name: str, *, size: int | None = None) -> bool:

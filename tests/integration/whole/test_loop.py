@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from evening import START_SECONDS, Role, alive, write_role
+from evening_audit import real_violations
 
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
@@ -74,18 +75,22 @@ async def with_every_lane(bot: Role) -> None:
 
 @pytest.mark.slow
 async def test_the_loop_never_stands_still_while_the_engine_is_saturated(
-    sandbox: Sandbox, tmp_path: Path, compile_cache: Path
+    lenient: Sandbox, tmp_path: Path, compile_cache: Path
 ) -> None:
-    bot = write_role(tmp_path, "run", sandbox, cache=compile_cache)
-    async with alive([bot]) as operator, Member(sandbox.address, "Mina") as mina:
+    bot = write_role(tmp_path, "run", lenient, cache=compile_cache)
+    async with alive([bot]) as operator, Member(lenient.address, "Mina") as mina:
         await with_every_lane(bot)
         for _ in range(4):
             await mina.imagine(prompt="a red circle", steps=100, variants=9)
+        latest = 0.0
         for _ in range(WINDOWS):
             stalls, late = await window(bot, operator, mina)
+            latest = max(latest, late)
             if stalls == 0 or late < 0.1:
                 break
         metrics = await bot.metrics(operator)
     assert metrics["sdjax_images_held"] > 0
     assert metrics["sdjax_images_waiting"] > 0
     assert stalls == 0 or late >= 0.1, bot.logs()
+    # Where the machine kept even the control waiting, an acknowledgement may have come too late by that.
+    assert (real_violations(lenient.violations) if latest >= 0.1 else lenient.violations) == []
