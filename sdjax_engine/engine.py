@@ -175,7 +175,7 @@ class Engine:
             self._opening.stop()
         if self._warm_up is not None:
             self._warm_up.stop()
-        if self._opening is not None and not self._thread.hanging:
+        if self._opening is not None and not self._thread.restarts:  # what stuck devices hold may never come
             self._opening.residency.settle()
 
     def __enter__(self) -> Self:

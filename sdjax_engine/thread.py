@@ -75,11 +75,6 @@ class PaintingThread:
         return self._restarts
 
     @property
-    def hanging(self) -> bool:
-        """Whether the devices answer nothing any more and the engine was given up."""
-        return self._hanging
-
-    @property
     def painted_for(self) -> bool:
         """Whether anybody waits for an answer."""
         return bool(self._unanswered)

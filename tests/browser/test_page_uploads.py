@@ -46,7 +46,7 @@ def files(page: Page) -> Locator:
 
 
 async def choose(page: Page, by: Locator, *chosen: FilePayload) -> None:
-    """Choose files; returns once the page has them and types go to the box, no more to what was clicked."""
+    """Choose files; returns once the page has them and keys go to the box, no more to what was clicked."""
     async with page.expect_file_chooser() as opened:
         await by.click()
     await (await opened.value).set_files(list(chosen))
