@@ -19,6 +19,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
+from bot.ownership import make_folder
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +165,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
     """Write under another name, make it durable, rename: no reader and no crash sees half a file."""
     if path.exists():
         return  # it has this name only once its bytes were whole and durable
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     handle, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=PART)
     try:
         with os.fdopen(handle, "wb") as file:

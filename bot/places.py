@@ -17,6 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from bot.errors import StoreUnavailable
+from bot.ownership import make_folder, make_private
 
 MARK = ".place"
 
@@ -36,9 +37,11 @@ def place_of(url: str) -> str:
 
 def _word_in(folder: Path) -> str:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         mark = folder / MARK
-        if not mark.exists():
+        if mark.exists():
+            make_private(folder)  # the mark makes it ours; an earlier version let everybody read it
+        else:
             _write_once(mark, secrets.token_hex(16))
         return mark.read_text(encoding="utf-8")
     except OSError as error:

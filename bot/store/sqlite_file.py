@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import ConfigurationError, StoreUnavailable
+from bot.ownership import make_file, make_private
 from bot.store.mounts import network_file_system
 
 _BUSY_SECONDS = 10.0
@@ -37,7 +38,7 @@ def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
 
 
 def check_file(url: sa.URL) -> None:
-    """Make the database's own folder and look whether the file can be used; blocks.
+    """Make the database's own folder and file for this user alone, and look whether they can be used; blocks.
 
     Raises ConfigurationError, StoreUnavailable or sqlite3.Error. A parent folder is not made: that it is
     missing means a wrong path or a missing disk, not an empty queue. To fail here also spares the
@@ -45,7 +46,7 @@ def check_file(url: sa.URL) -> None:
     """
     path = Path(sqlite_path(url))
     try:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StoreUnavailable(f"The folder of {path} cannot be made: {error.strerror}.") from error
     if kind := network_file_system(path):
@@ -53,8 +54,12 @@ def check_file(url: sa.URL) -> None:
             f"{path} lies on a network file system ({kind}), where SQLite's queue is not safe: let "
             "queue.database name a file on a disk of this machine, or a PostgreSQL database."
         )
+    with suppress(OSError):  # SQLite says in its own words what is wrong with the path
+        make_file(path)
     with closing(sqlite3.connect(path, timeout=_busy_seconds(url))) as connection:
         connection.execute("PRAGMA schema_version")
+    for kept in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        make_private(kept)  # an earlier version let everybody read them
 
 
 def sqlite_path(url: sa.URL) -> str:

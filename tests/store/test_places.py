@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bot.artifacts import Artifacts
 from bot.errors import StoreUnavailable
 from bot.places import place_of
+from bot.store import Store
 from bot.store.mounts import network_file_system
 
 MOUNTS = r"""
@@ -58,3 +63,40 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
         StoreUnavailable, match=r"Results in .*file/pictures cannot be written: Not a directory"
     ):
         place_of(str(tmp_path / "file" / "pictures"))
+
+
+@pytest.fixture
+def usual_mask() -> Iterator[None]:
+    """What most systems let others do with new files: read them."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def open_to_others(folder: Path) -> dict[str, str]:
+    """What under `folder` anybody but its owner may do something with."""
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
+    return {str(path.relative_to(folder)): oct(mode) for path, mode in modes.items() if mode & 0o077}
+
+
+async def put_something(folder: Path) -> None:
+    """Use a queue and a folder of results in `folder`, as a process does."""
+    store = await Store.open(f"sqlite:///{folder}/var/queue.sqlite3")
+    place_of(str(folder / "var" / "results"))
+    await Artifacts(str(folder / "var" / "results")).put(b"a picture", ".png")
+    await store.tell_time()
+    assert open_to_others(folder) == {}
+    await store.close()
+
+
+@pytest.mark.usefixtures("usual_mask")
+async def test_only_the_owner_reads_what_the_queue_keeps(tmp_path: Path) -> None:
+    await put_something(tmp_path)
+
+
+@pytest.mark.usefixtures("usual_mask")
+async def test_what_an_earlier_version_let_everybody_read_is_the_owners_again(tmp_path: Path) -> None:
+    await put_something(tmp_path)
+    (tmp_path / "var" / "queue.sqlite3").chmod(0o644)
+    (tmp_path / "var" / "results").chmod(0o755)
+    await put_something(tmp_path)
