@@ -5,7 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: install install-dev browser demo test lint types layers tests clean
+LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+LOCKED := --no-compile --no-deps --require-hashes --requirement
+
+.PHONY: install install-dev browser demo test lint types layers tests lock audit clean
 
 install: $(VENV)/.installed
 
@@ -16,14 +19,17 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=..."; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/python
 	@echo "Installing sdjax-bot and its packages (a minute or two the first time)"
-	@$(PIP) install --no-compile --editable .
+	@$(PIP) install $(LOCKED) requirements.lock
+	@$(PIP) install --no-compile --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed
-	@echo "Installing what the tests need"
-	@$(PIP) install --no-compile --editable '.[dev]'
+# torch is a reference for the tests. Its builds differ from machine to machine, so it has no hash in the lock.
+$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
+	@echo "Installing the packages of the tests"
+	@$(PIP) install $(LOCKED) requirements-dev.lock
+	@$(PIP) install --no-compile "$$(sed -n 's/^ *"\(torch==[^"]*\)",$$/\1/p' pyproject.toml)"
 	@touch $@
 
 browser:
@@ -54,6 +60,20 @@ tests: install-dev browser
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: lint types layers tests
+
+# Resolves every package anew, for every supported Python: newest versions, hashes, no addresses.
+lock: $(VENV)/bin/python
+	@$(PIP) install uv
+	@printf 'pip\nsetuptools\n' | $(LOCK) --output-file requirements.lock - pyproject.toml
+	@printf 'torch; python_version < "0"\n' > .without-torch.txt
+	@printf 'pip\nsetuptools\n' | $(LOCK) --output-file requirements-dev.lock --extra dev \
+	  --constraint requirements.lock --override .without-torch.txt - pyproject.toml; \
+	  status=$$?; rm -f .without-torch.txt; exit $$status
+
+# Asks the package index for known vulnerabilities of every locked version; fails where it cannot ask.
+audit: $(VENV)/bin/python
+	@$(PIP) install pip-audit
+	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock --requirement requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
