@@ -7,9 +7,10 @@ own cache serves.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -66,6 +67,13 @@ class Wanted:
     donate: tuple[int, ...]
     facts: object
     options: Mapping[str, str]
+
+    @property
+    def key(self) -> Hashable:
+        """What tells it from every other program for its mesh: equal keys, equal programs."""
+        leaves, structure = jax.tree.flatten(self.arguments)
+        shapes = tuple((leaf.shape, leaf.dtype, leaf.sharding.spec) for leaf in leaves)
+        return self.name, structure, shapes, json.dumps([self.facts, self._how], sort_keys=True)
 
     def lowered(self) -> Lowered:
         """Trace and lower it."""
@@ -131,9 +139,9 @@ class Wanted:
 class Compiler:
     """Makes the programs of a start-up for one mesh, and tells of each when it is there.
 
-    Several threads may compile at once: XLA uses one core for most of a program's compilation. A program is
-    known by its name and the shapes of its arguments: asked for again (two lanes decode alike), it is not
-    made again. `executables` are those of earlier starts (None: none are kept).
+    Several threads may compile at once: XLA uses one core for most of a program's compilation. A program that
+    was made is not made again when it is asked for again (two lanes decode alike). A compilation that failed
+    is not remembered. `executables` are those of earlier starts (None: none are kept).
     """
 
     mesh: Mesh
@@ -141,7 +149,7 @@ class Compiler:
     clock: Callable[[], float] = time.perf_counter
     executables: Executables | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _programs: dict[object, Future[Program]] = field(default_factory=dict, init=False)
+    _programs: dict[Hashable, Future[Program]] = field(default_factory=dict, init=False)
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
 
     def stop(self) -> None:
@@ -163,18 +171,9 @@ class Compiler:
         `arguments` are arrays like those of later calls, `specs` says how each is spread;
         every result is spread by seat. The arguments numbered in `donate` are used up by a call. `facts`,
         plain data, must tell apart all that `function` depends on beside its arguments and this package's
-        source: a kept program is taken for it by name, arguments and facts. `options` are XLA's own, left
-        out where it does not know them. Raises CompilingStopped.
+        source: a program that was made or kept before is recognized by everything but `function` itself.
+        `options` are XLA's own, left out where it does not know them. Raises CompilingStopped.
         """
-        if self._stopped.is_set():
-            raise CompilingStopped
-        key = name, *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(arguments))
-        with self._lock:
-            known = self._programs.get(key)
-            if known is None:
-                mine = self._programs[key] = Future[Program]()
-        if known is not None:
-            return known.result()
         wanted = Wanted(
             name=name,
             function=function,
@@ -185,14 +184,31 @@ class Compiler:
             facts=facts,
             options=options or {},
         )
+        key = wanted.key
+        while not self._stopped.is_set():
+            with self._lock:
+                known = self._programs.get(key)
+                if known is None:
+                    mine = self._programs[key] = Future[Program]()
+            if known is None:
+                return self._made(wanted, mine)
+            if known.exception() is None:
+                return known.result()
+            # The thread that compiled it has been told why it failed; this one tries for itself.
+        raise CompilingStopped
+
+    def _made(self, wanted: Wanted, promised: Future[Program]) -> Program:
+        """Make a program and keep the promise of it; a promise that cannot be kept is withdrawn first."""
         started = self.clock()
         try:
             verb, program = self._make(wanted)
-        except Exception as error:
-            mine.set_exception(error)
+        except BaseException as error:
+            with self._lock:
+                del self._programs[wanted.key]
+            promised.set_exception(error)
             raise
-        mine.set_result(program)
-        self.tell(f"{verb} {name} in {self.clock() - started:.1f} s")
+        promised.set_result(program)
+        self.tell(f"{verb} {wanted.name} in {self.clock() - started:.1f} s")
         return program
 
     def _make(self, wanted: Wanted) -> tuple[str, Program]:

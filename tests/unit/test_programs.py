@@ -1,18 +1,27 @@
-"""A program over several devices: what each of them is handed."""
+"""Programs: what each of several devices is handed, and which programs are compiled once or again."""
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh
+from jax.stages import Compiled, Lowered
 from jaxprs import equations
 
+from sdjax_engine import programs
 from sdjax_engine.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
-from sdjax_engine.programs import Wanted, compiled_with
+from sdjax_engine.programs import Compiler, Program, Wanted, compiled_with
 
 Pair = tuple[jax.Array, jax.Array]
+DEADLINE = 20.0
 
 
 @pytest.fixture
@@ -49,3 +58,108 @@ def test_what_has_no_elements_is_made_by_each_device_and_not_handed_to_it(mesh: 
     x, nothing = compiled_with({}, wanted.lowered())(*given())
     np.testing.assert_array_equal(x, np.full((4, 3), 3.0))
     assert (nothing.shape, nothing.sharding) == ((4, 0), x.sharding)
+
+
+SHORTAGE = "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes."
+Double = Callable[..., Program]
+
+
+def double(given: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+    return {name: 2 * rows for name, rows in given.items()}
+
+
+@pytest.fixture
+def compiler() -> Compiler:
+    return Compiler(mesh=mesh_over(jax.devices()[:1]), report=lambda _line: None)
+
+
+@pytest.fixture
+def make(compiler: Compiler) -> Double:
+    """Asks for the program `double` of rows by their names."""
+
+    def make(names: str = "a", **how: Any) -> Program:
+        rows = {name: shard(np.ones((1, 3), np.float32), compiler.mesh) for name in names}
+        return compiler.compile("double", double, rows, specs=(BY_SEAT,), **how)
+
+    return make
+
+
+@dataclass
+class Shortage:
+    """Lets the devices lack the memory to compile, once; `before` is called just before they say so."""
+
+    left: int = 1
+    before: Callable[[], object] = lambda: None
+
+
+@pytest.fixture
+def shortage(monkeypatch: pytest.MonkeyPatch) -> Shortage:
+    short, compile_really = Shortage(), Lowered.compile
+
+    def compile_or_fail(lowered: Lowered, *options: Any) -> Compiled:
+        if not short.left:
+            return compile_really(lowered, *options)
+        short.left -= 1
+        short.before()
+        raise jax.errors.JaxRuntimeError(SHORTAGE)
+
+    monkeypatch.setattr(Lowered, "compile", compile_or_fail)
+    return short
+
+
+def test_a_compilation_that_failed_is_tried_again_when_the_program_is_asked_for_again(
+    make: Double, shortage: Shortage
+) -> None:
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        make()
+    assert shortage.left == 0
+    assert make() is make()
+
+
+def test_a_compilation_that_fails_fails_for_no_other_thread_that_waits_for_the_program(
+    make: Double, shortage: Shortage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = threading.Event()
+
+    class Watched(Future[Any]):
+        def exception(self, timeout: float | None = None) -> BaseException | None:
+            waits.set()
+            return super().exception(timeout)
+
+        def result(self, timeout: float | None = None) -> Any:
+            waits.set()
+            return super().result(timeout)
+
+    monkeypatch.setattr(programs, "Future", Watched)
+    with ThreadPoolExecutor(1) as pool:
+        others: list[Future[Program]] = []
+
+        def let_another_thread_ask() -> None:
+            others.append(pool.submit(make))
+            assert waits.wait(DEADLINE)
+
+        shortage.before = let_another_thread_ask
+        with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+            make()
+        [other] = others
+        assert other.result(DEADLINE) is make()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"facts": ["another", {"size": 1}]},
+        {"donate": (0,)},
+        {"options": {"xla_backend_optimization_level": "0"}},
+        {"names": "b"},
+    ],
+    ids=lambda how: next(iter(how)),
+)
+def test_a_program_of_the_same_name_and_shapes_that_differs_otherwise_is_another(
+    how: dict[str, Any], make: Double
+) -> None:
+    assert make() is make()
+    assert make(**how) is make(**how)
+    assert make(**how) is not make()
+    given = {name: np.ones((1, 3), np.float32) for name in how.get("names", "a")}
+    assert make(**how)(given).keys() == given.keys()
