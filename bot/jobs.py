@@ -151,7 +151,8 @@ class ImageRecord:
     """One picture of a job as the store knows it.
 
     Once it is done `artifact` names its file, and `notes` tell what is to be said of it. `trouble` is why a
-    running one began anew, until it is further than it was then.
+    running one began anew, until it is further than it was then. `furthest` is the most steps that it has
+    ever made: `step` begins anew with each attempt.
     """
 
     id: int
@@ -164,6 +165,21 @@ class ImageRecord:
     failure: str | None
     trouble: str | None = None
     notes: Notes = field(default_factory=Notes)
+    furthest: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How far a job is: `step` of the `steps` of all its images together, `done` of its `count` images."""
+
+    step: int
+    steps: int
+    done: int
+    count: int
+
+    @property
+    def begun(self) -> bool:
+        return self.step > 0 or self.done > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +201,18 @@ class Job:
     images: tuple[ImageRecord, ...]
     deleted_at: float | None = None
     slowed: bool = False
+
+    @property
+    def work(self) -> Work:
+        """How far it is. Steps never become fewer: an image that has ended, in whatever way, counts whole."""
+        each = self.recipe.steps
+        steps = (each if image.state.final else min(each, image.furthest) for image in self.images)
+        return Work(
+            step=sum(steps),
+            steps=each * len(self.images),
+            done=sum(image.state is State.DONE for image in self.images),
+            count=len(self.images),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

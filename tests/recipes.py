@@ -59,6 +59,7 @@ def job_of(
             artifact=f"aa/{index}.png" if state is State.DONE else None,
             failure=failure if state is State.FAILED else None,
             trouble=trouble if state is State.RUNNING else None,
+            furthest=step if state is State.RUNNING else 0,
             notes=notes if notes and state is State.DONE else Notes(),
         )
         for index, state in enumerate(states)

@@ -189,15 +189,17 @@ def _painting(job: Job, texts: Texts) -> str:
     running = [image for image in job.images if image.state is State.RUNNING]
     troubles = dict.fromkeys(image.trouble for image in running if image.trouble)
     said = [texts.gettext(TROUBLES[trouble]) for trouble in troubles if trouble in TROUBLES]
-    progress = {"step": min((image.step for image in running), default=0), "steps": job.recipe.steps}
-    if len(job.images) == 1:
-        return " ".join([*said, texts.gettext("Painting: step {step} of {steps}.", **progress)])
-    done = sum(image.state is State.DONE for image in job.images)
+    work = job.work
+    if work.count == 1:
+        return " ".join(
+            [*said, texts.gettext("Painting: step {step} of {steps}.", step=work.step, steps=work.steps)]
+        )
     some = texts.gettext(
-        "Painting: step {step} of {steps}, {done} of {count} pictures done.",
-        **progress,
-        done=done,
-        count=len(job.images),
+        "Painting: step {step} of {steps}, {done} of {count} pictures finished.",
+        step=work.step,
+        steps=work.steps,
+        done=work.done,
+        count=work.count,
     )
     return " ".join([*said, some])
 

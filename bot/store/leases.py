@@ -74,9 +74,11 @@ class LeaseVerbs(Verbs):
         async with self._database.write() as connection:
             kept = list(await connection.scalars(look))  # locked in the order that all others lock them in
             if kept:
+                step = sa.case({image_id: steps[image_id] for image_id in kept}, value=images.c.id)
                 values = {
                     "lease_expires_at": self._clock() + ttl,
-                    "step": sa.case({image_id: steps[image_id] for image_id in kept}, value=images.c.id),
+                    "step": step,
+                    "furthest": sa.case((images.c.furthest < step, step), else_=images.c.furthest),
                     "trouble": _by_image({image_id: told.get(image_id) for image_id in kept}),
                 }
                 await connection.execute(sa.update(images).where(images.c.id.in_(kept)).values(values))

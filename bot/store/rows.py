@@ -82,6 +82,7 @@ def _image(row: Any) -> ImageRecord:
         artifact=row.artifact,
         failure=row.failure,
         trouble=row.trouble,
+        furthest=row.furthest,
         notes=notes_from(row.notes),
     )
 

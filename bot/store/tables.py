@@ -74,6 +74,7 @@ images = sa.Table(
     ),  # its tag over virtual time when it came
     sa.Column("state", _State, nullable=False),
     sa.Column("step", sa.Integer, nullable=False),
+    sa.Column("furthest", sa.Integer, nullable=False, server_default="0"),  # the most steps of any attempt
     sa.Column("worker", sa.String(255)),
     sa.Column("fencing_token", sa.BigInteger, nullable=False),
     sa.Column("lease_expires_at", sa.Double),

@@ -113,10 +113,9 @@ def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts
 
 def standing(job: Job, position: Position | None, texts: Texts) -> str:
     """Where an active job stands, in a few words."""
-    running = [image.step for image in job.images if image.state is State.RUNNING]
-    if running:
-        steps = job.recipe.steps
-        return texts.gettext("painting, step {step} of {steps}", step=min(running), steps=steps)
+    work = job.work
+    if job.state is State.RUNNING:
+        return texts.gettext("painting, step {step} of {steps}", step=work.step, steps=work.steps)
     if position is None or position.seconds is None:
         return texts.gettext("waiting")
     return texts.gettext("starts in about {time}", time=texts.duration(position.seconds))

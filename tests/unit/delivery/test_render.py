@@ -56,7 +56,7 @@ def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> N
     one = render(job_of(State.RUNNING, step=7), None, ENGLISH)
     assert one.status == "Painting: step 7 of 20."
     some = render(job_of(State.DONE, State.RUNNING, State.RUNNING, State.WAITING, step=8), None, ENGLISH)
-    assert some.status == "Painting: step 8 of 20, 1 of 4 pictures done."
+    assert some.status == "Painting: step 36 of 80, 1 of 4 pictures finished."
     assert labels(some) == ["cancel:abc"]
 
 
@@ -64,7 +64,7 @@ def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> N
 def test_what_begins_anew_says_why_once_and_a_cause_of_a_later_version_is_left_out(trouble: Trouble) -> None:
     states = (State.RUNNING, State.RUNNING, State.DONE)
     said = render(job_of(*states, step=2, trouble=trouble), None, ENGLISH).status
-    assert said == f"{TROUBLES[trouble]} Painting: step 2 of 20, 1 of 3 pictures done."
+    assert said == f"{TROUBLES[trouble]} Painting: step 24 of 60, 1 of 3 pictures finished."
     unknown = render(job_of(State.RUNNING, trouble="melted"), None, ENGLISH).status
     assert unknown == "Painting: step 0 of 20."
 
