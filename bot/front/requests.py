@@ -6,14 +6,19 @@ from collections.abc import Awaitable, Callable
 
 from discord import app_commands
 
+from bot.errors import UnknownJob
 from bot.front.answers import acknowledge
+from bot.front.options import find_offer
 from bot.front.parts import Interaction, Parts, parts_of
+from bot.front.rights import may_repeat
 from bot.jobs import Job, Origin, Recipe
 from bot.log import about
 from bot.persistence import persistently
 
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 PATIENCE_SECONDS = 1.0  # about; a restarting database is back by then, and nobody wonders what goes on
+
+Enqueue = Callable[[Parts, Origin], Awaitable[Job]]
 
 
 async def request(
@@ -30,31 +35,65 @@ async def request(
 
     async def enqueue(parts: Parts, origin: Origin) -> Job:
         wanted = recipe if complete is None else await complete(recipe)
-        weight = parts.weight(interaction)
-        return await persistently(
-            lambda: parts.store.enqueue(wanted, origin, weight=weight, caps=parts.caps),
-            seconds=PATIENCE_SECONDS,
-        )
+        return await _enqueue(interaction, parts, wanted, origin)
 
     return await _accept(interaction, enqueue, private=private)
 
 
-async def request_again(interaction: Interaction, job_id: str, *, private: bool) -> Job:
-    """As `request`, the recipe being that of the job with the seeds that come next."""
+async def request_from(
+    interaction: Interaction, job_id: str, recipe_from: Callable[[Job, Parts], Recipe]
+) -> Job:
+    """Queue the recipe that `recipe_from` makes of an earlier job, shown as privately as what was pressed.
+
+    The database is read only after the acknowledgement. Raises UnknownJob for a job that this person may
+    not repeat.
+    """
 
     async def enqueue(parts: Parts, origin: Origin) -> Job:
+        job = await _repeatable(interaction, job_id)
+        recipe = recipe_from(job, parts)
+        find_offer(recipe.model, parts.offers).check(recipe.request(0))
+        return await _enqueue(interaction, parts, recipe, origin)
+
+    return await _accept(interaction, enqueue, private=_pressed_privately(interaction))
+
+
+async def request_again(interaction: Interaction, job_id: str) -> Job:
+    """As `request_from`, the recipe being that of the job with the seeds that come next."""
+
+    async def enqueue(parts: Parts, origin: Origin) -> Job:
+        recipe = (await _repeatable(interaction, job_id)).recipe
+        find_offer(recipe.model, parts.offers).check(recipe.request(0))  # it may have changed since
         weight = parts.weight(interaction)
         return await persistently(
             lambda: parts.store.enqueue_again(job_id, origin, weight=weight, caps=parts.caps),
             seconds=PATIENCE_SECONDS,
         )
 
-    return await _accept(interaction, enqueue, private=private)
+    return await _accept(interaction, enqueue, private=_pressed_privately(interaction))
 
 
-async def _accept(
-    interaction: Interaction, enqueue: Callable[[Parts, Origin], Awaitable[Job]], *, private: bool
-) -> Job:
+async def _enqueue(interaction: Interaction, parts: Parts, recipe: Recipe, origin: Origin) -> Job:
+    weight = parts.weight(interaction)
+    return await persistently(
+        lambda: parts.store.enqueue(recipe, origin, weight=weight, caps=parts.caps),
+        seconds=PATIENCE_SECONDS,
+    )
+
+
+async def _repeatable(interaction: Interaction, job_id: str) -> Job:
+    """The job; one that the person may not repeat is unknown to them, as one that does not exist is."""
+    job = await parts_of(interaction).store.job(job_id)
+    if not may_repeat(interaction, job, privately=_pressed_privately(interaction)):
+        raise UnknownJob(job=job_id)
+    return job
+
+
+def _pressed_privately(interaction: Interaction) -> bool:
+    return interaction.message is not None and interaction.message.flags.ephemeral
+
+
+async def _accept(interaction: Interaction, enqueue: Enqueue, *, private: bool) -> Job:
     message_id = await acknowledge(interaction, private=private)
     parts = parts_of(interaction)
     job = await enqueue(parts, origin_of(interaction, private=private, message_id=message_id))

@@ -20,6 +20,17 @@ def moderates(interaction: Interaction, job: Job) -> bool:
     return job.origin.guild_id is not None and _rights(interaction, job).manage_messages
 
 
+def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:
+    """Whether the person may ask for more like `job`, in an answer that they alone see if `privately`.
+
+    The owner may, but a private job is never repeated where other members of a server read the answer.
+    Anybody else may repeat what is not private, where they may look into its channel.
+    """
+    if job.origin.user_id != interaction.user.id:
+        return not job.origin.private and sees(interaction, job)
+    return privately or not job.origin.private or interaction.guild_id is None
+
+
 def asker(interaction: Interaction, job: Job) -> int | None:
     """By whose right the store is asked to change `job`: None for a moderator's, else the person's own."""
     return None if moderates(interaction, job) else interaction.user.id

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from bot.front.options import find_offer
-from bot.front.parts import Interaction, parts_of
+from bot.front.parts import Interaction
 from bot.front.requests import request_again
 from bot.front.views.pressing import JobButton
 
 
 async def paint_again(interaction: Interaction, job_id: str) -> None:
     """A new job of the same recipe with the next seeds, shown in a new message as private as the first."""
-    parts = parts_of(interaction)
-    job = await parts.store.job(job_id)
-    find_offer(job.recipe.model, parts.offers).check(job.recipe.request(0))  # it may have changed since
-    await request_again(interaction, job_id, private=job.origin.private)
+    await request_again(interaction, job_id)
 
 
 class AgainButton(JobButton, template=r"again:(?P<job>[0-9a-z]+)"):

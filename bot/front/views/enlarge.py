@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from bot.front.options import find_offer
-from bot.front.parts import Interaction, parts_of
-from bot.front.requests import request
+from bot.front.parts import Interaction, Parts
+from bot.front.requests import request_from
 from bot.front.variations import enlarged
 from bot.front.views.pressing import JobButton
+from bot.jobs import Job, Recipe
 
 
 async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:
     """A new job of the same words and seed in the next larger size, shown as private as the first."""
-    parts = parts_of(interaction)
-    job = await parts.store.job(job_id)
-    offer = find_offer(job.recipe.model, parts.offers)
-    recipe = enlarged(job, index, offer)
-    offer.check(recipe.request(0))
-    await request(interaction, recipe, private=job.origin.private)
+
+    def recipe_from(job: Job, parts: Parts) -> Recipe:
+        return enlarged(job, index, find_offer(job.recipe.model, parts.offers))
+
+    await request_from(interaction, job_id, recipe_from)
 
 
 class EnlargeButton(JobButton, template=r"enlarge:(?P<job>[0-9a-z]+):(?P<index>[0-9])"):
