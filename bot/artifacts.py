@@ -18,6 +18,7 @@ from typing import Any
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from bot.discretion import discreet
 from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
 from bot.ownership import make_folder
 
@@ -41,7 +42,10 @@ class Artifacts:
         try:
             self._files, self._root = url_to_fs(url)
         except (ValueError, ImportError) as error:
-            raise ConfigurationError(f"Results cannot be kept at {url}: {error}.") from error
+            raise ConfigurationError(
+                f"Results cannot be kept at {discreet(url)}: {discreet(str(error))}."
+            ) from error
+        self._place = discreet(str(self._root))  # as messages name it
         self._local = isinstance(self._files, LocalFileSystem)
 
     async def name(self, data: bytes, suffix: str) -> str:
@@ -92,11 +96,11 @@ class Artifacts:
             with self._named("read"):
                 data = bytes(self._files.cat_file(self._path(name)))
         except FileNotFoundError as error:
-            raise MissingArtifact(f"The file {name} is gone from {self._root}.") from error
+            raise MissingArtifact(f"The file {name} is gone from {self._place}.") from error
         if _name(data, name.rpartition(".")[2]) != name:
-            log.error("the file %s in %s is damaged and is deleted", name, self._root)
+            log.error("the file %s in %s is damaged and is deleted", name, self._place)
             self._delete(name)
-            raise MissingArtifact(f"The file {name} in {self._root} was damaged.")
+            raise MissingArtifact(f"The file {name} in {self._place} was damaged.")
         return data
 
     def _delete(self, name: str) -> None:
@@ -136,7 +140,7 @@ class Artifacts:
         except OSError as error:
             if error.errno in _FULL:
                 raise StoreUnavailable(
-                    f"The disk that holds {self._root} is full: free some space."
+                    f"The disk that holds {self._place} is full: free some space."
                 ) from error
             raise self._unavailable(error.strerror or error, verb) from error
         except Exception as error:
@@ -146,8 +150,8 @@ class Artifacts:
             raise self._unavailable(error, verb) from error
 
     def _unavailable(self, reason: object, verb: str) -> StoreUnavailable:
-        words = str(reason).partition("\n")[0].rstrip(".") or type(reason).__name__
-        return StoreUnavailable(f"Results in {self._root} cannot be {verb}: {words}.")
+        words = discreet(str(reason)).partition("\n")[0].rstrip(".") or type(reason).__name__
+        return StoreUnavailable(f"Results in {self._place} cannot be {verb}: {words}.")
 
 
 def _name(data: bytes, suffix: str) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from bot.discretion import discreet
 from bot.errors import BotError, ConfigurationError
 from sdjax_engine.heap import collector_at_rest
 from sdjax_engine.request import (
@@ -181,6 +182,8 @@ def _configured(path: Path) -> Config:
 
     config = Config.load(path)
     set_up(config.log.level, config.log.format)
+    for doubt in config.doubts:
+        log.warning("%s", doubt)
     return config
 
 
@@ -212,6 +215,8 @@ def check_config(path: Path) -> None:
         config.discord.read_token()
     _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)
+    for doubt in config.doubts:
+        click.echo(f"sdjax-bot: {doubt}", err=True)
     click.echo(f"{path} is in order; it offers {models}.")
 
 
@@ -343,7 +348,7 @@ def _one_sentence() -> Iterator[None]:
 
 
 def _fail(sentence: str, status: int) -> NoReturn:
-    click.echo(f"sdjax-bot: {sentence}", err=True)
+    click.echo(f"sdjax-bot: {discreet(sentence)}", err=True)
     sys.exit(status)
 
 

@@ -26,11 +26,12 @@ from pydantic import (
 )
 from yarl import URL
 
+from bot.config_addresses import check_api_url, check_database, check_gateway_url, readable_on_the_way
 from bot.config_mistakes import Impossible, sentences
+from bot.discretion import discreet
 from bot.errors import ConfigurationError
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
 
-SUPPORTED_DATABASES = ("sqlite+aiosqlite", "postgresql+asyncpg")
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
 MAX_PROMPT_CHUNKS = 8
 CHECKPOINTS_OWN = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
@@ -38,23 +39,8 @@ LORA_NAME = r"[\w.+-]{1,60}"
 MAX_LORA_RANK = 4096
 BATCH_WAIT_SECONDS = 8.0
 MAX_SHARDS = 100_000
+MAX_FILE_NAME = 40  # a name without a folder; a token is longer
 MAX_MODELS = 25  # as many as Discord shows in one list of choices
-
-
-def _check_api_url(value: str) -> str:
-    url = URL(value)
-    if url.scheme not in ("https", "http") or not url.host:
-        raise Impossible(f"“{value}” is not an address of the form https://host/path")
-    if not url.path.rstrip("/").endswith("/v10"):
-        raise Impossible(f"“{value}” must end in /v10, the version of Discord's API that the bot speaks")
-    return value.rstrip("/")
-
-
-def _check_gateway_url(value: str) -> str:
-    url = URL(value)
-    if url.scheme not in ("wss", "ws") or not url.host:
-        raise Impossible(f"“{value}” is not an address of the form wss://host/path")
-    return value
 
 
 def _check_guild_ids(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -106,15 +92,6 @@ def _check_roles(values: tuple[RoleConfig, ...]) -> tuple[RoleConfig, ...]:
     return values
 
 
-def _check_database(value: str) -> str:
-    scheme, separator, _ = value.partition("://")
-    if not separator or scheme not in SUPPORTED_DATABASES:
-        choices = " or ".join(f"{scheme}://…" for scheme in SUPPORTED_DATABASES)
-        shown = re.sub("//.*@", "//…@", value)  # it may hold a password
-        raise Impossible(f"“{shown}” is not a database this bot can use: write {choices}")
-    return value
-
-
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -123,8 +100,8 @@ class DiscordConfig(_Section):
     """How the bot reaches Discord, and in which language it answers."""
 
     token_file: str = ""
-    api_url: Annotated[str, AfterValidator(_check_api_url)] = "https://discord.com/api/v10"
-    gateway_url: Annotated[str, AfterValidator(_check_gateway_url)] = "wss://gateway.discord.gg/"
+    api_url: Annotated[str, AfterValidator(check_api_url)] = "https://discord.com/api/v10"
+    gateway_url: Annotated[str, AfterValidator(check_gateway_url)] = "wss://gateway.discord.gg/"
     shard_count: Annotated[int, Field(ge=0, le=MAX_SHARDS)] = 0
     shard_ids: tuple[int, ...] = ()
     guild_ids: Annotated[tuple[int, ...], AfterValidator(_check_guild_ids)] = ()
@@ -149,6 +126,7 @@ class DiscordConfig(_Section):
     def read_token(self, environ: Mapping[str, str] | None = None) -> str:
         """The bot's token from `token_file`, else from `DISCORD_TOKEN`; `ConfigurationError` without one."""
         if self.token_file:
+            _refuse_pasted_token(self.token_file)
             try:
                 token = Path(self.token_file).read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
@@ -165,6 +143,16 @@ class DiscordConfig(_Section):
                 "There is no token: set DISCORD_TOKEN, or name a file in discord.token_file."
             )
         return _checked_token(token, "DISCORD_TOKEN")
+
+
+def _refuse_pasted_token(token_file: str) -> None:
+    """Raise ConfigurationError, which does not repeat it, where a token stands in the place of its file."""
+    long_word = len(token_file) > MAX_FILE_NAME and "/" not in token_file
+    if discreet(token_file) != token_file or (long_word and not Path(token_file).exists()):
+        raise ConfigurationError(
+            "discord.token_file holds what looks like the token itself: write it into a file of its own, "
+            "and the name of that file here."
+        )
 
 
 def _checked_token(token: str, place: str) -> str:
@@ -274,7 +262,7 @@ class RoleConfig(_Section):
 class QueueConfig(_Section):
     """Where waiting work and finished pictures are kept, how much may wait, and who gets more."""
 
-    database: Annotated[str, AfterValidator(_check_database)] = "sqlite+aiosqlite:///var/sdjax.sqlite3"
+    database: Annotated[str, AfterValidator(check_database)] = "sqlite+aiosqlite:///var/sdjax.sqlite3"
     artifacts: Annotated[str, Field(min_length=1)] = "var/artifacts"
     lease_seconds: Annotated[float, Field(ge=5, le=3600)] = 60.0
     max_waiting_per_user: Annotated[int, Field(ge=1)] = 20
@@ -368,6 +356,20 @@ class Config(_Section):
         if mistakes:
             raise ConfigurationError("\n".join([f"{name} cannot be used:", *mistakes]))
         return config
+
+    @property
+    def doubts(self) -> list[str]:
+        """What works and is hardly meant: a sentence for each address where others can read what is sent."""
+        told = {
+            "discord.api_url": (self.discord.api_url, "the bot's token and what people type"),
+            "discord.gateway_url": (self.discord.gateway_url, "the bot's token and what people type"),
+            "queue.artifacts": (self.queue.artifacts, "people's pictures"),
+        }
+        return [
+            f"{key} is not encrypted: on the way to {URL(address).host}, others can read {what}."
+            for key, (address, what) in told.items()
+            if readable_on_the_way(address)
+        ]
 
 
 def _repeated_models(document: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from bot.discretion import discreet
+
 
 class Impossible(ValueError):
     """A value, or several together, that cannot work: one sentence for each mistake."""
@@ -40,8 +42,8 @@ _WANTED = {
 
 
 def sentences(error: ValidationError, root: type[BaseModel]) -> list[str]:
-    """One sentence for each mistake, each beginning with the key it is about."""
-    return [sentence for details in error.errors() for sentence in _sentences(details, root)]
+    """One sentence for each mistake, each beginning with the key it is about; none repeats a secret."""
+    return [discreet(sentence) for details in error.errors() for sentence in _sentences(details, root)]
 
 
 def _sentences(details: ErrorDetails, root: type[BaseModel]) -> Iterator[str]:
@@ -94,5 +96,8 @@ def _dotted(loc: tuple[int | str, ...]) -> str:
 
 
 def _shown(value: object) -> str:
-    text = f"“{value}”" if isinstance(value, str) else str(value)
+    """The value as it was written; of several, nothing: a list may hold an address with a password."""
+    if value and isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a section"
+    text = discreet(f"“{value}”" if isinstance(value, str) else str(value))  # before a secret is cut in two
     return text if len(text) <= 60 else f"{text[:57]}…"

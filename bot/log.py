@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
+
+from bot.discretion import discreet
 
 CHATTY = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy")
 INDISCREET = ("discord",)  # its details hold what people typed, and tokens to answer with
+
+# What ends a line, moves the cursor, or turns round what follows, somewhere.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_BELOW = "    "  # no line of a traceback begins where a line of the log does
 
 _job: ContextVar[str | None] = ContextVar("job", default=None)
 
@@ -53,6 +60,19 @@ def _add_job(record: logging.LogRecord) -> bool:
     return True
 
 
+def harmless(text: str) -> str:
+    """`text` on one line, without secrets, and with control characters spelled out."""
+    return _escaped(discreet(text))
+
+
+def _escaped(text: str) -> str:
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _indented(lines: str) -> str:
+    return "\n".join(f"{_BELOW}{harmless(line)}" for line in lines.split("\n"))
+
+
 class TextFormatter(logging.Formatter):
     """`12:00:01 INFO    bot.worker [job 3f9k2] message`."""
 
@@ -60,10 +80,22 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(name)s%(about)s %(message)s", "%Y-%m-%d %H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and below it the traceback if there is one."""
+        """The line, and below it, indented, the traceback if there is one."""
         job = getattr(record, "job", None)
         record.about = f" [job {job}]" if job else ""
         return super().format(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of logging's own
+        """The line."""
+        return harmless(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        """The traceback."""
+        return _indented(super().formatException(ei))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802
+        """The stack."""
+        return _indented(super().formatStack(stack_info))
 
 
 class JsonFormatter(logging.Formatter):
@@ -75,10 +107,10 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": discreet(record.getMessage()),
         }
         if job := getattr(record, "job", None):
             entry["job"] = job
         if record.exc_info:
-            entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False)
+            entry["traceback"] = discreet(self.formatException(record.exc_info))
+        return _escaped(json.dumps(entry, ensure_ascii=False))

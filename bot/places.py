@@ -16,6 +16,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
+from bot.discretion import discreet
 from bot.errors import StoreUnavailable
 from bot.ownership import make_folder, make_private
 
@@ -32,7 +33,7 @@ def place_of(url: str) -> str:
         return f"folder {_word_in(Path(root))}"
     if isinstance(files, MemoryFileSystem):
         return f"memory {secrets.token_hex(8)}"  # nobody else sees it
-    return str(files.unstrip_protocol(root))
+    return discreet(str(files.unstrip_protocol(root)))  # it is stored where others read it
 
 
 def _word_in(folder: Path) -> str:

@@ -7,11 +7,13 @@ import asyncio
 import aiohttp
 import discord
 
+from bot.discretion import discreet
 from bot.errors import ConfigurationError, DiscordUnavailable
 
 
 async def log_in(client: discord.Client, token: str, api_url: str) -> None:
     """Show Discord the token and register the commands, before anything heavy starts."""
+    place = discreet(api_url)
     try:
         await client.login(token)
     except discord.LoginFailure:
@@ -20,13 +22,11 @@ async def log_in(client: discord.Client, token: str, api_url: str) -> None:
         ) from None
     except discord.HTTPException as error:
         words = str(error).partition("\n")[0].rstrip(".")
-        raise DiscordUnavailable(f"Discord at {api_url} answers: {words}.") from error
+        raise DiscordUnavailable(f"Discord at {place} answers: {words}.") from error
     except discord.GatewayNotFound:
-        raise DiscordUnavailable(
-            f"Discord at {api_url} does not say how to connect to its gateway."
-        ) from None
+        raise DiscordUnavailable(f"Discord at {place} does not say how to connect to its gateway.") from None
     except (aiohttp.ClientError, OSError) as error:
-        raise DiscordUnavailable(f"Discord cannot be reached at {api_url}: {error}.") from error
+        raise DiscordUnavailable(f"Discord cannot be reached at {place}: {discreet(str(error))}.") from error
 
 
 async def connect(client: discord.Client) -> None:

@@ -75,6 +75,19 @@ async def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -
     assert str(blocked) in str(told.value)
 
 
+@pytest.mark.parametrize("address", ["nowhere://bot:hunter2@files/x", "sftp://bot:hun/ter2@127.0.0.1:9/x"])
+def test_no_sentence_about_a_place_holds_its_password(address: str) -> None:
+    with pytest.raises((ConfigurationError, StoreUnavailable), match=r"://…@") as told:
+        Artifacts(address)
+    assert "ter2" not in str(told.value)
+
+
+async def test_no_file_that_cannot_be_read_tells_the_password_of_its_place() -> None:
+    with pytest.raises(StoreUnavailable) as told:
+        await Artifacts("http://bot:hunter2@127.0.0.1:9/x").get(NAME)
+    assert "hunter2" not in str(told.value)
+
+
 def test_a_place_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="nowhere://bucket"):
         Artifacts("nowhere://bucket")

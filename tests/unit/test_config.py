@@ -176,6 +176,54 @@ def test_a_mistake_is_one_sentence_that_names_its_key(document: dict[str, Any], 
     assert mistakes_in(document) == [sentence]
 
 
+TOKEN = f"{'MTIz' * 6}.GabCde.{'x' * 38}"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"queue": {"database": ["postgresql://bot:hunter2@host/queue"]}},
+        {"queue": {"database": {"url": "postgresql://bot:hunter2@host/queue"}}},
+        {"queue": {"database": "postgresql://bot:hunt@hunter2@host/queue"}},
+        {"discord": {"api_url": "https://bot:hunter2@proxy.example/api/v9"}},
+        {"discord": {"gateway_url": "https://bot:hunter2@proxy.example/"}},
+        {"discord": {"token_file": [TOKEN]}},
+        {"discord": {TOKEN: ""}},
+        {"engine": {"dtype": TOKEN}},
+    ],
+)
+def test_no_mistake_repeats_a_secret(document: dict[str, Any]) -> None:
+    said = "\n".join(mistakes_in(document))
+    assert not any(secret in said for secret in ("hunter2", TOKEN, TOKEN[:20]))
+
+
+@pytest.mark.parametrize("pasted", [TOKEN, f"Bot {TOKEN}", "0123456789abcdef" * 4])
+def test_a_token_in_the_place_of_its_file_is_refused_and_not_repeated(pasted: str) -> None:
+    with pytest.raises(ConfigurationError, match="looks like the token itself") as caught:
+        DiscordConfig(token_file=pasted).read_token({})
+    assert pasted not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "address", "readable"),
+    [
+        ("discord", "api_url", "http://proxy.example/api/v10", True),
+        ("discord", "api_url", "http://127.0.0.1:8080/api/v10", False),
+        ("discord", "api_url", "http://[::1]:8080/api/v10", False),
+        ("discord", "api_url", "http://localhost:8080/api/v10", False),
+        ("discord", "gateway_url", "ws://10.0.0.7/", True),
+        ("discord", "gateway_url", "wss://10.0.0.7/", False),
+        ("queue", "artifacts", "ftp://files.example/pictures", True),
+        ("queue", "artifacts", "var/artifacts", False),
+    ],
+)
+def test_an_address_that_others_can_read_on_the_way_is_doubted(
+    section: str, key: str, address: str, *, readable: bool
+) -> None:
+    doubts = Config.parse({section: {key: address}}).doubts
+    assert [doubt.partition(" ")[0] for doubt in doubts] == [f"{section}.{key}"] * readable
+
+
 def test_all_mistakes_are_said_at_once() -> None:
     mistakes = mistakes_in(
         {

@@ -40,7 +40,7 @@ def test_text_lines_name_level_part_and_job() -> None:
     first, second, *traceback = written("text").splitlines()
     assert first.endswith("INFO    bot.worker outside")
     assert second.endswith("ERROR   bot.worker [job 3f9k2] 2 pictures failed")
-    assert traceback[-1] == "ValueError: 그림"
+    assert traceback[-1] == "    ValueError: 그림"
 
 
 def test_json_is_one_object_a_line() -> None:
@@ -66,3 +66,31 @@ def test_the_level_decides_what_is_written() -> None:
     assert "a detail" in written("text", "debug")
     assert "a detail" not in written("text")
     assert "outside" not in written("text", "warning")
+
+
+FORGED = "a prompt\n2026-01-01 00:00:00 ERROR   bot.store all is lost\r\x1b[2K\u2028\x85\u202e"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_words_make_a_line_of_their_own_or_move_the_cursor(form: Literal["text", "json"]) -> None:
+    stream = io.StringIO()
+    set_up("info", form, stream)
+    try:
+        raise ValueError(FORGED)
+    except ValueError:
+        logging.getLogger("bot.front").exception("not painted: %s", FORGED)
+    written = stream.getvalue()
+    assert not any(character in written for character in "\r\x1b\u2028\x85\u202e")
+    assert not any(line.startswith("2026-01-01 00:00:00 ERROR") for line in written.split("\n"))
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_line_holds_a_login_or_a_token(form: Literal["text", "json"]) -> None:
+    stream = io.StringIO()
+    set_up("info", form, stream)
+    token = f"{'MTIz' * 6}.GabCde.{'x' * 38}"
+    try:
+        raise ConnectionError(f"sftp://bot:hunter2@files/x with {token}")
+    except ConnectionError:
+        logging.getLogger("bot.front").exception("PATCH /api/v10/webhooks/12/aW50ZXJ/messages/@original")
+    assert not any(secret in stream.getvalue() for secret in ("hunter2", token, "aW50ZXJ"))
