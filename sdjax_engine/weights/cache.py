@@ -1,8 +1,8 @@
 """Converted parameters kept on disk, so that a second start reads them directly: one file for each network.
 
-A file is named after its source and after what it was made from: the names, sizes and times of the source's
-files, the network's configuration and the layout's version. It is written beside its place and moved there
-when it is whole. A file that does not fit is written anew.
+A file is named after its source and after what it was made from: all bytes of the source's files, the
+network's configuration and the layout's version. It is written beside its place and moved there when it is
+whole, unless the source has changed meanwhile. A file that does not fit is written anew.
 
 Beside it lies a note: a digest of the file's header and of the code that has checked the source's tensors and
 the file against the network. Where that is this very code, a start believes the header and builds no network;
@@ -25,6 +25,8 @@ import numpy as np
 
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.source import source_digest
+from sdjax_engine.weights.contents import files_of
+from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.headers import Header, read_header
 from sdjax_engine.weights.kept import Placed, Writer, fits, kept_arrays
 from sdjax_engine.weights.networks import Plan
@@ -36,10 +38,14 @@ SECONDS_UNTIL_GIVEN_UP = 3600.0  # a file that is being written is touched all t
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
-    """The kept parameters of one source; what is kept of others in the same folder is not touched."""
+    """The kept parameters of one source; what is kept of others in the same folder is not touched.
+
+    `digests` are those of the source's files.
+    """
 
     folder: Path
     source: str
+    digests: Digests
 
     def read(self, name: str, plan: Plan) -> Iterator[Placed] | None:
         """Give the parameters of the network `name`, or return None where none are kept that fit.
@@ -77,7 +83,7 @@ class Cache:
                     writer = None
                 yield placed
             with suppress(OSError):
-                if writer is not None:
+                if writer is not None and all(map(self.digests.is_unchanged, files_of(plan.part))):
                     writer.finish()
                     part.replace(place)
                     note(place, read_header(place))
@@ -89,10 +95,9 @@ class Cache:
                 part.unlink(missing_ok=True)
 
     def place(self, name: str, plan: Plan) -> Path:
-        """Where the parameters of the network `name` are kept."""
-        files = sorted({each.file for each in plan.part.stored.values()})
-        facts = [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        made_from = [LAYOUT, facts, plan.part.model, plan.part.config]
+        """Where the parameters of the network `name` are kept; raises UnreadableCheckpoint."""
+        files = [self.digests.of(file) for file in files_of(plan.part)]
+        made_from = [LAYOUT, files, plan.part.model, plan.part.config]
         return self.folder / FOLDER / f"{self.group(name, plan)}-{short(made_from)}.safetensors"
 
     def group(self, name: str, plan: Plan) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from sdjax_engine.prompts import Tokenizer
@@ -39,7 +40,7 @@ class Checkpoint:
     the order in which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's
     picture settings and is empty without one. `scheduler_config` is the file's content, keys that old files
     lack left out. `force_zeros_for_empty_prompt`: an empty negative prompt is encoded as zeros. `native_size`
-    is (width, height) in pixels; `fingerprint` is a sha256 that tells checkpoints apart.
+    is (width, height) in pixels; `identify` returns the fingerprint.
     """
 
     name: str
@@ -52,7 +53,16 @@ class Checkpoint:
     scheduler_config: dict[str, Any]
     force_zeros_for_empty_prompt: bool
     native_size: tuple[int, int]
-    fingerprint: str
+    identify: Callable[[], str] = field(repr=False)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A sha256 of all configurations and weights.
+
+        Without a cache folder the files are read for it when it is first asked for; raises
+        UnreadableCheckpoint where they are gone by then.
+        """
+        return self.identify()
 
     @property
     def text_encoder(self) -> Component:

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.checkpoint import scale_of
+from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.networks import Part
-from sdjax_engine.weights.reading import starts
 
 TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
 TIME_IDS = 6  # original size, crop's corner, target size: two numbers each
@@ -109,16 +110,13 @@ def clashes_of_xl(
     }
 
 
-def fingerprint_of(contents: Contents) -> str:
-    """Return a sha256 of all configurations, the tensors' names, shapes and dtypes, and some of their bytes.
+def files_of(part: Part) -> list[Path]:
+    """Return the files that hold the tensors of a network."""
+    return sorted({stored.file for stored in part.stored.values()})
 
-    It tells apart two checkpoints of one architecture without reading them whole.
-    """
-    digest = hashlib.sha256()
-    configs = {name: part.config for name, part in contents.parts.items()}
-    settings = [contents.pipeline, configs, contents.scheduler_config, contents.force_zeros_for_empty_prompt]
-    digest.update(json.dumps(settings, sort_keys=True).encode())
-    for name, part in sorted(contents.parts.items()):
-        for tensor, stored, start in starts(part.stored):
-            digest.update(f"{name} {tensor} {stored.dtype} {stored.shape} ".encode() + start)
-    return digest.hexdigest()
+
+def fingerprint_of(contents: Contents, digests: Digests) -> str:
+    """Return a sha256 of all configurations and of all bytes of the files of weights."""
+    parts = {name: [part.config, *map(digests.of, files_of(part))] for name, part in contents.parts.items()}
+    settings = [contents.pipeline, parts, contents.scheduler_config, contents.force_zeros_for_empty_prompt]
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

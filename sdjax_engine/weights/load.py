@@ -14,9 +14,10 @@ from jax.typing import DTypeLike
 
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.blueprint import Parameters
-from sdjax_engine.weights.cache import Cache
+from sdjax_engine.weights.cache import FOLDER, Cache
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, fingerprint_of
+from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.kept import Placed
@@ -61,14 +62,16 @@ def load_checkpoint(
         contents = read_single_file(path, report=report)
     check_together(contents)
     plans = {name: plan(part, dtype=dtype_of(name, contents, dtype)) for name, part in contents.parts.items()}
-    cache = Cache(folder=cache_dir, source=f"{source} {revision} {variant}") if cache_dir else None
+    digests = Digests(folder=cache_dir / FOLDER if cache_dir else None)
+    cache = None
+    if cache_dir:
+        cache = Cache(folder=cache_dir, source=f"{source} {revision} {variant}", digests=digests)
     check_tensors(
         contents.origin,
         {name: each for name, each in plans.items() if not (cache and cache.has_checked(name, each))},
     )
-    return assemble(
-        source, contents, {name: fill(name, each, put=put, cache=cache) for name, each in plans.items()}
-    )
+    components = {name: fill(name, each, put=put, cache=cache) for name, each in plans.items()}
+    return assemble(source, contents, components, digests)
 
 
 def dtype_of(name: str, contents: Contents, dtype: str) -> DTypeLike:
@@ -82,7 +85,9 @@ def dtype_of(name: str, contents: Contents, dtype: str) -> DTypeLike:
     return jnp.float32 if upcast else DTYPES[dtype]
 
 
-def assemble(name: str, contents: Contents, components: Mapping[str, Component]) -> Checkpoint:
+def assemble(
+    name: str, contents: Contents, components: Mapping[str, Component], digests: Digests
+) -> Checkpoint:
     """Return the checkpoint of these networks."""
     encoders = [components[each] for each in TEXT_ENCODERS if each in components]
     return Checkpoint(
@@ -99,7 +104,7 @@ def assemble(name: str, contents: Contents, components: Mapping[str, Component])
         scheduler_config=contents.scheduler_config,
         force_zeros_for_empty_prompt=contents.force_zeros_for_empty_prompt,
         native_size=contents.native_size,
-        fingerprint=fingerprint_of(contents),
+        identify=lambda: fingerprint_of(contents, digests),
     )
 
 

@@ -29,7 +29,6 @@ NUMPY_DTYPES: Mapping[str, npt.DTypeLike] = {
     "F16": np.float16,
     "BF16": ml_dtypes.bfloat16,
 }
-START_BYTES = 32
 ROWS = 16
 LARGE = 2**20  # bytes
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
@@ -61,17 +60,6 @@ def read_file(file: Path) -> Iterator[BinaryIO]:
             yield opened
     except OSError as error:
         raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
-
-
-def starts(stored: Mapping[str, Stored]) -> Iterator[tuple[str, Stored, bytes]]:
-    """Give every tensor by name with the first few of its bytes; raises UnreadableCheckpoint."""
-    for file in sorted({each.file for each in stored.values()}):
-        here = sorted(name for name, each in stored.items() if each.file == file)
-        with read_file(file) as opened:
-            for name in here:
-                each = stored[name]
-                opened.seek(each.offset)
-                yield name, each, opened.read(min(each.size, START_BYTES))
 
 
 def read_into(buffer: Array, opened: BinaryIO, offset: int) -> Array:

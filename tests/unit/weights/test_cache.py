@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -32,6 +33,17 @@ def same(one: Checkpoint, other: Checkpoint) -> bool:
     ]
     pairs = zip(*(jax.tree.leaves(tree) for tree in trees), strict=True)
     return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
+
+
+def change_in_place(file: Path) -> None:
+    """Change one number in the middle of the last tensor; the file's size, inode and time stay."""
+    facts = file.stat()
+    with file.open("r+b") as opened:
+        opened.seek(facts.st_size - 9 * 4)
+        (number,) = np.frombuffer(opened.read(4), np.float32)
+        opened.seek(facts.st_size - 9 * 4)
+        opened.write(np.float32(number + 1).tobytes())
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -68,6 +80,34 @@ def test_changed_source_is_read_anew_and_its_old_parameters_are_removed(folder: 
     assert same(changed, load_checkpoint(str(folder)))
     assert len(kept(cache)) == len(before) == 3
     assert len(kept(cache).keys() & before.keys()) == 2
+
+
+def test_weights_changed_in_place_under_the_same_size_and_time_are_noticed(folder: Path, cache: Path) -> None:
+    before = load_checkpoint(str(folder), cache_dir=cache)
+    change_in_place(folder / VAE_FILE)
+
+    after = load_checkpoint(str(folder), cache_dir=cache)
+
+    assert not same(after, before)
+    assert same(after, load_checkpoint(str(folder)))
+    assert after.fingerprint != before.fingerprint
+
+
+def test_weights_that_change_while_they_are_read_are_not_kept(
+    folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert = reading.convert
+
+    def change_and_convert(*told: Any, **options: Any) -> Any:
+        change_in_place(folder / VAE_FILE)
+        return convert(*told, **options)
+
+    monkeypatch.setattr(reading, "convert", change_and_convert)
+    load_checkpoint(str(folder), cache_dir=cache)
+    monkeypatch.undo()
+
+    assert len(kept(cache)) == 2  # the text encoder's and the UNet's
+    assert same(load_checkpoint(str(folder), cache_dir=cache), load_checkpoint(str(folder)))
 
 
 @pytest.mark.parametrize("damage", ["truncated", "other bytes", "another network's"])

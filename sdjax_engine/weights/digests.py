@@ -1,0 +1,112 @@
+"""Digests of whole files, remembered on disk so that an unchanged file is not read twice for one.
+
+A remembered digest is trusted while the file's size, inode, modification time and change time are the same.
+No program can set the change time, so that a file rewritten in place under its old modification time is
+noticed. Where the system keeps no change time (Windows), nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sdjax_engine.weights.reading import read_file
+
+PART = 64 * 2**20  # bytes; the parts of a file are digested at the same time
+BLOCK = 2**20
+THREADS = 4
+SUFFIX = ".digest"
+KEEPS_CHANGE_TIME = os.name == "posix"
+SECONDS_UNTIL_SETTLED = 2.0
+"""A file changed so shortly before it was read may change again without a new change time."""
+
+Facts = list[int]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Digests:
+    """Digests of files; `folder` remembers them between starts (None: nowhere)."""
+
+    folder: Path | None
+    clock: Callable[[], float] = time.time
+    _known: dict[Path, tuple[Facts, str]] = field(default_factory=dict, init=False, repr=False)
+
+    def of(self, file: Path) -> str:
+        """Return a sha256 over the sha256 of each part of `file`; raises UnreadableCheckpoint."""
+        known = self._known.get(file)
+        if known is None:
+            known = self._known[file] = self._recalled(file) or self._read(file)
+        return known[1]
+
+    def is_unchanged(self, file: Path) -> bool:
+        """Whether `file` is still the one whose digest `of` has returned; raises OSError."""
+        return self._known[file][0] == facts_of(file)
+
+    def _recalled(self, file: Path) -> tuple[Facts, str] | None:
+        """Return what an earlier start found, None where that may not be so any more."""
+        place = self._place(file)
+        if place is None:
+            return None
+        try:
+            told = json.loads(place.read_text(encoding="ascii"))
+            facts, digest = told["facts"], told["digest"]
+            return (facts, str(digest)) if facts == facts_of(file) else None
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+    def _read(self, file: Path) -> tuple[Facts, str]:
+        begun = self.clock()
+        with read_file(file):
+            facts = facts_of(file)
+            with ThreadPoolExecutor(THREADS, thread_name_prefix="digest") as pool:
+                parts = pool.map(lambda start: digest_part(file, start), range(0, facts[0], PART))
+                digest = hashlib.sha256(b"".join(parts)).hexdigest()
+            settled = begun - change_time(facts) > SECONDS_UNTIL_SETTLED and facts == facts_of(file)
+        place = self._place(file)
+        if place is not None and settled:
+            with suppress(OSError):
+                remember(place, facts, digest)
+        return facts, digest
+
+    def _place(self, file: Path) -> Path | None:
+        """Return where the digest of `file` is remembered, None where it cannot be."""
+        if self.folder is None or not KEEPS_CHANGE_TIME:
+            return None
+        return self.folder / f"{hashlib.sha256(os.fsencode(file.absolute())).hexdigest()[:20]}{SUFFIX}"
+
+
+def remember(place: Path, facts: Facts, digest: str) -> None:
+    """Write a digest and the facts of its file to `place`; raises OSError."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_name(f"{place.stem}.{os.getpid()}.part")
+    part.write_text(json.dumps({"facts": facts, "digest": digest}), encoding="ascii")
+    part.replace(place)
+
+
+def facts_of(file: Path) -> Facts:
+    """Return the size, inode, modification and change times of `file`; raises OSError."""
+    facts = file.stat()
+    return [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
+
+
+def change_time(facts: Facts) -> float:
+    """Return the seconds at which a file of these facts was last changed."""
+    return facts[3] / 1e9
+
+
+def digest_part(file: Path, start: int) -> bytes:
+    """Return the sha256 of the `PART` bytes of `file` from `start` on; raises OSError."""
+    digest, view, left = hashlib.sha256(), memoryview(bytearray(BLOCK)), PART
+    with file.open("rb", buffering=0) as opened:
+        opened.seek(start)
+        while left and (count := opened.readinto(view[:left])):
+            digest.update(view[:count])
+            left -= count
+    return digest.digest()
