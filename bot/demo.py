@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import secrets
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -58,7 +59,7 @@ async def demo(stop: Stop, *, port: int | None, once: bool, report: Report) -> N
 async def open_sandbox(port: int | None) -> Sandbox:
     """A sandbox at `port`; raises BotError where that is taken."""
     for choice in [PORT, 0] if port is None else [port]:
-        sandbox = Sandbox(port=choice)
+        sandbox = Sandbox(port=choice, token=secrets.token_urlsafe())
         try:
             await sandbox.start()
         except OSError as error:
@@ -73,7 +74,7 @@ async def open_sandbox(port: int | None) -> Sandbox:
 def configuration(sandbox: Sandbox, folder: Path) -> Config:
     """The product's defaults, with Discord's address and the places of files changed."""
     token = folder / "token"
-    token.write_text("the-token-that-the-sandbox-takes", encoding="utf-8")
+    token.write_text(sandbox.token, encoding="utf-8")
     return Config.parse(
         {
             "discord": {

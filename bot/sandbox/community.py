@@ -10,6 +10,7 @@ from bot.sandbox.state import Channel, Member, Role, User, World
 # Ids are fixed, so that links, tests and screenshots stay the same from run to run.
 GUILD_ID = 1_300_000_000_000_000_000
 BOT_ID = 1_300_000_000_000_000_001
+BOT_TOKEN = "a-token"  # noqa: S105 - of a sandbox that is given no other
 MODERATORS_ID = 1_300_000_000_000_000_010
 BOT_ROLE_ID = 1_300_000_000_000_000_011
 FOUNDED_AT = 1_730_000_000.0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
 from bot.sandbox.callbacks import Callbacks
 from bot.sandbox.commands import Commands
-from bot.sandbox.community import found
+from bot.sandbox.community import BOT_TOKEN, found
 from bot.sandbox.exchange import Observer, nobody
 from bot.sandbox.faults import Faults
 from bot.sandbox.interactions import Interactions
@@ -14,8 +15,6 @@ from bot.sandbox.log import Log
 from bot.sandbox.posting import Posting
 from bot.sandbox.rates import Rates
 from bot.sandbox.rules import Limits
-
-WRONG_TOKEN = "wrong-token"  # noqa: S105 - the one token that the sandbox refuses
 
 
 class Core:
@@ -28,8 +27,10 @@ class Core:
         observer: Observer | None = None,
         limits: Limits | None = None,
         shards: int = 1,
+        token: str = BOT_TOKEN,
     ) -> None:
         self.clock = clock
+        self.token = token
         self.observer = observer or nobody
         self.log = Log()
         self.limits = limits or Limits()
@@ -47,10 +48,9 @@ class Core:
         self.interactions = Interactions(self.world, self.log, self._is_excused, self.limits)
         self.callbacks = Callbacks(self.world, self.interactions, self.posting, self.log)
 
+    def is_good_token(self, token: str) -> bool:
+        """Whether `token` is the bot's."""
+        return secrets.compare_digest(token.encode(), self.token.encode())
+
     def _is_excused(self, created_at: float) -> bool:
         return self.faults.slow_ms > 0 or not self.bot_present_since(created_at)
-
-
-def is_good_token(token: str) -> bool:
-    """Whether the bot may log in with `token`: any will do but the empty one and "wrong-token"."""
-    return bool(token.strip()) and token != WRONG_TOKEN

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from bot.sandbox.core import Core, is_good_token
+from bot.sandbox.core import Core
 from bot.sandbox.exchange import Frame
 from bot.sandbox.objects import guild_create_object, member_object, message_event, own_user_object
 from bot.sandbox.rejections import Json
@@ -156,7 +156,7 @@ class Gateway:
         return session
 
     def _identify(self, connection: Connection, data: Json) -> Session | None:
-        if not is_good_token(str(data.get("token") or "")):
+        if not self._core.is_good_token(str(data.get("token") or "")):
             self._refuse(connection, WRONG_TOKEN, "wrong token", violation=False)
             return None
         intents, shard = data.get("intents"), data.get("shard", [0, 1])
@@ -207,7 +207,7 @@ class Gateway:
             session.dispatch("GUILD_CREATE", guild_create_object(world))
 
     def _resume(self, connection: Connection, data: Json) -> Session | None:
-        if not is_good_token(str(data.get("token") or "")):
+        if not self._core.is_good_token(str(data.get("token") or "")):
             self._refuse(connection, WRONG_TOKEN, "wrong token", violation=False)
             return None
         session = self._sessions.get(str(data.get("session_id")))

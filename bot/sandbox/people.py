@@ -10,7 +10,8 @@ Wherever a member or a channel is named, an id or a name will do. Beside the con
 - an event's `data` is the message for MESSAGE_*, `{interaction_id, channel_id, message}` for
   INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
   for TYPING and the list of commands for COMMANDS_UPDATE;
-- every mistake is answered as 400 {"errors": [sentence, …]}, another origin's page as 403 in that form;
+- every mistake is answered as 400 {"errors": [sentence, …]}; another origin's page and a request for another
+  host as 403 in that form;
 - MESSAGE_DELETE carries the whole message as it was last seen.
 """
 
@@ -32,6 +33,7 @@ from bot.sandbox.rejections import Json
 from bot.sandbox.state import Event, Member
 from bot.sandbox.uploads import Body, read_multipart
 
+OWN_HOSTS = ("127.0.0.1", "localhost")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -42,6 +44,26 @@ async def let_go(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     except ConnectionResetError:
         return web.Response()  # reaches nobody
+
+
+@web.middleware
+async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer 403 unless the request names this machine as its host.
+
+    A page of another site can point its own name at 127.0.0.1 (DNS rebinding). A browser then takes the
+    sandbox for a part of that site, but still sends the site's name as the host.
+    """
+    host = _host_of(request)
+    if host not in OWN_HOSTS:
+        return _json({"errors": [f"The sandbox answers at {' and '.join(OWN_HOSTS)} only."]}, status=403)
+    return await handler(request)
+
+
+def _host_of(request: web.Request) -> str | None:
+    try:
+        return URL(f"http://{request.headers.get(hdrs.HOST, '')}").host
+    except ValueError:
+        return None
 
 
 class People:

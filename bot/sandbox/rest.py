@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from bot.sandbox import rules
-from bot.sandbox.core import Core, is_good_token
+from bot.sandbox.core import Core
 from bot.sandbox.exchange import Exchange
 from bot.sandbox.rates import OTHERS, Limit, refusal_headers
 from bot.sandbox.rejections import Json, Rejection
@@ -138,7 +138,7 @@ class Rest:
         if not operation.authorised:
             return
         kind, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-        if kind != "Bot" or not is_good_token(token):
+        if kind != "Bot" or not self._core.is_good_token(token):
             raise Rejection(401, 0, "401: Unauthorized", violation=kind != "Bot")
 
     def _check_rate(self, operation: Operation, request: web.Request, headers: dict[str, str]) -> None:

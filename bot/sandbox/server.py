@@ -12,11 +12,12 @@ from typing import Any, Self
 from aiohttp import web
 
 from bot.sandbox.avatars import avatar
+from bot.sandbox.community import BOT_TOKEN
 from bot.sandbox.core import Core
 from bot.sandbox.exchange import Observer
 from bot.sandbox.gateway import Gateway
 from bot.sandbox.objects import channel_object
-from bot.sandbox.people import People, let_go
+from bot.sandbox.people import People, let_go, refuse_other_hosts
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rest import PREFIX, Operation, Rest
 from bot.sandbox.routes_about import About
@@ -39,7 +40,7 @@ class Sandbox:
 
     `port` 0 takes a free one; `clock` gives seconds since the epoch and rules every deadline;
     `observer` is shown every exchange with the bot; `limits` are those on uploads; `shards` is how many
-    connections a bot is recommended to have.
+    connections a bot is recommended to have; `token` is the only one that a bot can log in with.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class Sandbox:
         observer: Observer | None = None,
         limits: Limits | None = None,
         shards: int = 1,
+        token: str = BOT_TOKEN,
     ) -> None:
         self._port = port
-        self._core = Core(clock, observer=observer, limits=limits, shards=shards)
+        self._core = Core(clock, observer=observer, limits=limits, shards=shards, token=token)
         self._gateway = Gateway(self._core)
         self._people = People(self._core, self.misbehave)
         self._runner: web.AppRunner | None = None
@@ -72,6 +74,11 @@ class Sandbox:
     def gateway_url(self) -> str:
         """Where discord.py's gateway connects."""
         return f"{self.address.replace('http', 'ws', 1)}/gateway"
+
+    @property
+    def token(self) -> str:
+        """The token that the bot logs in with."""
+        return self._core.token
 
     @property
     def violations(self) -> list[str]:
@@ -101,7 +108,8 @@ class Sandbox:
     async def start(self) -> str:
         """Listen on 127.0.0.1 and return the address."""
         app = web.Application(
-            client_max_size=MAX_READ_BYTES, middlewares=[let_go, self._people.refuse_strangers]
+            client_max_size=MAX_READ_BYTES,
+            middlewares=[let_go, refuse_other_hosts, self._people.refuse_strangers],
         )
         self._add_routes(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

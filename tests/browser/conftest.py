@@ -40,7 +40,7 @@ async def bot(sandbox: Sandbox) -> AsyncIterator[SmallBot]:
     use_address(sandbox.api_url, sandbox.gateway_url)
     client = SmallBot()
     async with client:
-        running = asyncio.create_task(client.start("token"))
+        running = asyncio.create_task(client.start("a-token"))
         await asyncio.wait_for(client.wait_until_ready(), 10)
         yield client
         await client.close()

@@ -85,7 +85,7 @@ async def log_in(discord_address: Callable[[str, str], None]) -> AsyncIterator[M
 @contextlib.asynccontextmanager
 async def running(bot: SmallBot) -> AsyncIterator[SmallBot]:
     """Run a bot until the block ends."""
-    task = asyncio.create_task(bot.start("a token"))
+    task = asyncio.create_task(bot.start("a-token"))
     ready = asyncio.create_task(bot.ready.wait())
     try:
         done, _ = await asyncio.wait({task, ready}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)

@@ -68,7 +68,7 @@ class Answer:
 class Raw:
     """The bot's end of the line in plain aiohttp."""
 
-    def __init__(self, sandbox: Sandbox, *, token: str = "Bot a token") -> None:
+    def __init__(self, sandbox: Sandbox, *, token: str = "Bot a-token") -> None:
         self._sandbox = sandbox
         self._token = token
 
@@ -132,7 +132,7 @@ class Line:
 
     async def identify(self, **changes: Any) -> None:
         properties = {"os": "linux", "browser": "test", "device": "test"}
-        await self.send(2, {"token": "a token", "intents": 513, "properties": properties, **changes})
+        await self.send(2, {"token": "a-token", "intents": 513, "properties": properties, **changes})
 
     async def receive(self) -> dict[str, Any]:
         async with asyncio.timeout(DEADLINE):

@@ -83,7 +83,7 @@ async def serving(
     progress = Progress(store, sender, turns, front=name, clock=time.time)
     outbox = Outbox(store, sender, turns, front=name, clock=time.time, offers=bot.parts.offers)
     async with bot:
-        await bot.login("a token")
+        await bot.login("a-token")
         tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]
         try:
             async with asyncio.timeout(DEADLINE):

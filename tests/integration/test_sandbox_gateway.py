@@ -40,6 +40,13 @@ async def test_a_wrong_token_is_refused_without_blame(sandbox: Sandbox) -> None:
         assert (await bot.call("GET", "/users/@me", token="Bot wrong-token")).status == 401
 
 
+async def test_only_its_own_token_opens_a_sandbox() -> None:
+    async with Sandbox(token="of-its-own") as sandbox, Raw(sandbox) as bot:
+        assert await (await bot.identify(token="a-token")).close_code() == 4004
+        assert (await bot.call("GET", "/users/@me", token="Bot a-token")).status == 401
+        assert (await bot.call("GET", "/users/@me", token=f"Bot {sandbox.token}")).status == 200
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "said"),
     [
@@ -104,7 +111,7 @@ async def test_a_resume_brings_every_missed_event_in_order(sandbox: Sandbox) -> 
         for text in ("one", "two"):
             await bot.call("POST", f"/channels/{ART}/messages", {"content": text})
         line = await bot.connect()
-        await line.send(RESUME, {"token": "a token", "session_id": session, "seq": seen})
+        await line.send(RESUME, {"token": "a-token", "session_id": session, "seq": seen})
         missed = [await line.receive() for _ in range(3)]
         assert [each["t"] for each in missed] == ["MESSAGE_CREATE", "MESSAGE_CREATE", "RESUMED"]
         assert [each["d"].get("content") for each in missed[:2]] == ["one", "two"]
@@ -114,7 +121,7 @@ async def test_a_resume_brings_every_missed_event_in_order(sandbox: Sandbox) -> 
 async def test_a_session_that_is_not_known_cannot_be_resumed(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         line = await bot.connect()
-        await line.send(RESUME, {"token": "a token", "session_id": "no such", "seq": 1})
+        await line.send(RESUME, {"token": "a-token", "session_id": "no such", "seq": 1})
         assert await line.receive() == {"op": INVALID_SESSION, "d": False, "s": None, "t": None}
         await line.identify()
         await line.event("READY")

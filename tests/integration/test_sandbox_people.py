@@ -149,3 +149,23 @@ async def test_a_member_who_is_turned_away_or_called_off_leaves_nothing_open(san
             del visiting
         gc.collect()
     assert [str(each.message) for each in told] == []
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[", ""])
+@pytest.mark.parametrize("path", ["/", "/sandbox/state", "/api/v10/gateway", "/gateway"])
+async def test_a_request_for_another_host_is_refused(sandbox: Sandbox, host: str, path: str) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(sandbox.address + path, headers={"Host": host}) as answer,
+    ):
+        assert answer.status == 403
+        assert answer.content_type == "application/json"
+
+
+async def test_the_page_may_be_asked_for_by_the_name_localhost(sandbox: Sandbox) -> None:
+    port = sandbox.address.rpartition(":")[2]
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{sandbox.address}/sandbox/state", headers={"Host": f"localhost:{port}"}) as answer,
+    ):
+        assert answer.status == 200
