@@ -10,7 +10,8 @@ import discord
 from discord import app_commands
 
 from bot.delivery.render import shown
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
+from bot.front.first_answers import ALREADY_ACKNOWLEDGED, Answered, answered, say
 from bot.front.parts import Interaction, parts_of
 from bot.texts import MISTAKES, Texts
 from sdjax_engine.request import InvalidRequest
@@ -20,8 +21,7 @@ log = logging.getLogger(__name__)
 MAX_PAGE = 4000  # characters of all text parts of a message together
 MAX_SENTENCE = 1000
 UNKNOWN_INTERACTION = 10062
-ALREADY_ACKNOWLEDGED = 40060
-PRIVATE = "private"  # what an interaction's extras remember of its acknowledgement
+UNTOLD = (discord.HTTPException, discord.RateLimited, DiscordUnavailable)
 
 
 def page(text: str) -> discord.ui.LayoutView:
@@ -34,23 +34,16 @@ def page(text: str) -> discord.ui.LayoutView:
     return view
 
 
-async def acknowledge(interaction: Interaction, *, private: bool) -> int | None:
-    """Promise an answer, which settles who will see it; the id of its message, where Discord tells it."""
-    promised = await interaction.response.defer(ephemeral=private, thinking=True)
-    interaction.extras[PRIVATE] = private
-    return None if promised is None else promised.message_id
-
-
 async def refuse(interaction: Interaction, sentence: str) -> None:
     """Tell `sentence` to the person alone, whatever was answered before."""
-    response = interaction.response
-    if not response.is_done():
-        await response.send_message(sentence, ephemeral=True)
+    before = answered(interaction)
+    if before is None:
+        await say(interaction, content=sentence)
         return
-    if response.type is discord.InteractionResponseType.deferred_channel_message:
-        if interaction.extras.get(PRIVATE):
-            await interaction.edit_original_response(content=sentence)
-            return
+    if before is Answered.PROMISED_PRIVATELY:
+        await interaction.edit_original_response(content=sentence)
+        return
+    if before is Answered.PROMISED_PUBLICLY:
         # A deferred answer that everybody sees cannot become a private one, so it goes.
         await interaction.delete_original_response()
     await interaction.followup.send(sentence, ephemeral=True)
@@ -61,14 +54,15 @@ async def report(interaction: Interaction, error: Exception) -> None:
     if _too_late(error):
         log.warning("an interaction was answered too late, or by another process too: %s", error)
         return
-    if isinstance(error, discord.HTTPException) and not interaction.response.is_done():
+    unanswered = isinstance(error, discord.HTTPException) and answered(interaction) is None
+    if unanswered or isinstance(error, DiscordUnavailable):
         log.warning("Discord did not take an answer, so its person reads that there is none: %s", error)
         return
     parts = parts_of(interaction)
     parts.metrics.refusals.labels(_reason(error)).inc()
     try:
         await refuse(interaction, sentence_for(error, parts.texts(interaction)))
-    except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
+    except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
         log.warning("a refusal could not be told: %s", failure)
 
 

@@ -84,6 +84,7 @@ class Bot(discord.AutoShardedClient):
             weights={role.role: role.weight for role in config.queue.roles},
             clock=clock,
             metrics=metrics,
+            was_unclear=self._counting.was_unclear,
             language=config.discord.language,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]

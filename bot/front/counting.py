@@ -26,13 +26,13 @@ class Counting:
         self._metrics = metrics
         self._clock = clock
         self._arrived: dict[int, float] = {}
+        self._unclear: dict[int, None] = {}
         self._shards: dict[int, bool] = {}  # whether each is connected
 
     def arrived(self, interaction: Interaction) -> None:
         """An interaction has come in."""
         self._arrived[interaction.id] = self._clock()
-        while len(self._arrived) > MOST_OPEN:
-            del self._arrived[next(iter(self._arrived))]
+        _shorten(self._arrived)
         if interaction.type is not discord.InteractionType.autocomplete:
             self._metrics.commands.labels(name_of(interaction)).inc()
 
@@ -62,6 +62,7 @@ class Counting:
             _context: SimpleNamespace,
             end: aiohttp.TraceRequestExceptionParams,
         ) -> None:
+            self._lost(end.url.path)
             if not isinstance(end.exception, asyncio.CancelledError):
                 self._metrics.discord_requests.labels("unreachable").inc()
 
@@ -72,10 +73,26 @@ class Counting:
     def answered(self, path: str, status: int) -> None:
         """Discord has answered a request; the first answer to an interaction may be among them."""
         self._metrics.discord_requests.labels("429" if status == 429 else f"{status // 100}xx").inc()
-        if callback := CALLBACK.search(path):
+        if status >= 500:
+            self._lost(path)
+        elif callback := CALLBACK.search(path):
             arrived = self._arrived.pop(int(callback[1]), None)
             if arrived is not None and status < 300:
                 self._metrics.acknowledgement.observe(self._clock() - arrived)
+
+    def was_unclear(self, interaction_id: int) -> bool:
+        """Whether Discord may have taken a first answer to this interaction without our hearing of it."""
+        return interaction_id in self._unclear
+
+    def _lost(self, path: str) -> None:
+        if callback := CALLBACK.search(path):
+            self._unclear[int(callback[1])] = None
+            _shorten(self._unclear)
+
+
+def _shorten(by_interaction: dict[int, Any]) -> None:
+    while len(by_interaction) > MOST_OPEN:
+        del by_interaction[next(iter(by_interaction))]
 
 
 def name_of(interaction: Interaction) -> str:

@@ -26,8 +26,9 @@ class Parts:
     """The parts of the bot that the front calls.
 
     `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights` are
-    those of roles, by their ids: who has several has the largest, who has none 1. `language` is the language
-    of every answer; empty for each person's own.
+    those of roles, by their ids: who has several has the largest, who has none 1. `was_unclear` tells of an
+    interaction, by its id, whether an attempt to answer it first had an unknown outcome. `language` is the
+    language of every answer; empty for each person's own.
     """
 
     front: str
@@ -39,6 +40,7 @@ class Parts:
     caps: Caps
     clock: Callable[[], float]
     metrics: FrontMetrics
+    was_unclear: Callable[[int], bool]
     language: str = ""
     weights: Mapping[int, float] = field(default_factory=dict)
     underway: Underway = field(default_factory=Underway)

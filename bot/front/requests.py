@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from discord import app_commands
 
 from bot.errors import UnknownJob
-from bot.front.answers import acknowledge
+from bot.front.first_answers import acknowledge
 from bot.front.options import find_offer
 from bot.front.parts import Interaction, Parts, parts_of
 from bot.front.rights import may_repeat
 from bot.jobs import Job, Origin, Recipe
 from bot.log import about
 from bot.persistence import persistently
+
+log = logging.getLogger(__name__)
 
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 PATIENCE_SECONDS = 1.0  # about; a restarting database is back by then, and nobody wonders what goes on
@@ -97,6 +100,9 @@ async def _accept(interaction: Interaction, enqueue: Enqueue, *, private: bool) 
     message_id = await acknowledge(interaction, private=private)
     parts = parts_of(interaction)
     job = await enqueue(parts, origin_of(interaction, private=private, message_id=message_id))
+    if job.origin.front not in (parts.front, None):
+        log.warning("request %s was taken by %s, which hears of the same shard", job.id, job.origin.front)
+        return job
     parts.metrics.jobs_accepted.inc()
     with about(job.id):
         await parts.announce(job)

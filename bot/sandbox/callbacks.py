@@ -43,8 +43,8 @@ class Callbacks:
 
     def answer(self, interaction_id: str, token: str, body: Body) -> Json:
         """Apply one answer and return what `with_response` shows of it."""
-        interaction = self._interactions.to_acknowledge(interaction_id, token)
         given: Json = body.json if isinstance(body.json, dict) else {}
+        interaction = self._interactions.to_acknowledge(interaction_id, token, given)
         kind, data = given.get("type"), given.get("data") or {}
         allowed = set(ALLOWED[interaction.kind])
         if interaction.kind == "modal" and interaction.message is not None:
@@ -57,7 +57,8 @@ class Callbacks:
             errors.add(("data",), "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType")
         errors.check()
         self._by_type[int(given["type"])](interaction, Body(json=data, files=body.files))
-        interaction.acknowledged, interaction.acknowledged_at = kind, self._world.clock()
+        interaction.answer, interaction.acknowledged = given, kind
+        interaction.acknowledged_at = self._world.clock()
         return self._response(interaction)
 
     def _response(self, interaction: Interaction) -> Json:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-COUNTS = ("rest_429", "rest_5xx", "lose_answers")
-
 
 @dataclass(kw_only=True)
 class Faults:
     """What goes wrong next.
 
-    `rest_429`, `rest_5xx` and `lose_answers` (done, yet answered with a 502) count requests to come
-    whose path contains `on`; `retry_after` goes with the 429s; `slow_ms` holds every answer back
-    until it is set to 0.
+    These count requests to come whose path contains `on`: `rest_429`, `rest_5xx`, `lose_answers` (done, yet
+    answered with a 502), `drop_requests` (the connection is cut before anything is done), `drop_answers`
+    (done, then the connection is cut) and `hang_answers` (done, and never answered). `retry_after` goes with
+    the 429s; `slow_ms` holds every answer back until it is set to 0.
     """
 
     rest_429: int = 0
     rest_5xx: int = 0
     lose_answers: int = 0
+    drop_requests: int = 0
+    drop_answers: int = 0
+    hang_answers: int = 0
     on: str = ""
     retry_after: float = 0.25
     slow_ms: int = 0

@@ -45,6 +45,7 @@ class Interaction:
     metadata: Json
     name: str | None = None
     message: Message | None = None
+    answer: Json | None = None
     acknowledged: int | None = None
     acknowledged_at: float | None = None
     failed: bool = False
@@ -161,14 +162,19 @@ class Interactions:
             metadata["triggering_interaction_metadata"] = origin.metadata
         return metadata
 
-    def to_acknowledge(self, interaction_id: str, token: str) -> Interaction:
-        """Return the interaction for its first answer, or raise 10062 or 40060."""
+    def to_acknowledge(self, interaction_id: str, token: str, answer: Json) -> Interaction:
+        """Return the interaction for its first answer, or raise 10062 or 40060.
+
+        A bot that did not hear of its answer sends it again: the same answer twice is no violation.
+        """
         interaction = self._by_id.get(int(interaction_id)) if interaction_id.isdecimal() else None
         if interaction is None or interaction.token != token:
             raise unknown("interaction", 10062)
         if interaction.acknowledged is not None:
+            repeated = interaction.answer == answer
             raise Rejection(
-                400, 40060, "Interaction has already been acknowledged.", violation=not interaction.excused
+                *(400, 40060, "Interaction has already been acknowledged."),
+                violation=not (interaction.excused or repeated),
             )
         self._check_deadline(interaction)
         if interaction.failed or interaction.dead:

@@ -18,6 +18,7 @@ from bot.sandbox.rejections import Json, Rejection
 from bot.sandbox.uploads import Body, read_multipart
 
 PREFIX = "/api/v10"
+HANGING_SECONDS = 0.05  # between two looks whether the bot has given up
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -45,6 +46,10 @@ class Reply:
 
     body: Any = None
     status: int = 200
+
+
+class _Cut(Exception):
+    """The connection breaks, and the bot reads no answer."""
 
 
 NO_CONTENT = Reply(status=204)
@@ -97,6 +102,10 @@ class Rest:
             if rejection.violation:
                 self._core.log.violation(f"{operation.method} {request.path}: {rejection}")
             reply = Reply(status=rejection.status, body=rejection.body)
+        except _Cut:
+            if request.transport is not None:
+                request.transport.close()
+            return web.Response(status=500)  # which goes nowhere
         self._core.invalid_requests += reply.status in (401, 403, 429)
         self._core.observer(
             Exchange(
@@ -108,6 +117,9 @@ class Rest:
                 response=reply.body,
             )
         )
+        if self._core.faults.take("hang_answers", request.path):
+            self._core.interactions.excuse_all()
+            await _until_cut(request)
         await asyncio.sleep(self._core.faults.slow_ms / 1000)
         return _response(reply.status, reply.body, headers)
 
@@ -119,10 +131,16 @@ class Rest:
             self._core.log.violation(f"{operation.method} {operation.route}: {sentence}")
         rules.check_upload([len(upload.data) for upload in body.files.values()], self._core.limits)
         reply = operation.handler(Call(params=request.match_info, query=request.query, body=body))
+        self._lose_answer(request)
+        return reply
+
+    def _lose_answer(self, request: web.Request) -> None:
         if self._core.faults.take("lose_answers", request.path):
             self._core.interactions.excuse_all()
             raise Rejection(502, 0, "502: Bad Gateway", violation=False)
-        return reply
+        if self._core.faults.take("drop_answers", request.path):
+            self._core.interactions.excuse_all()
+            raise _Cut
 
     def _check_faults(self, request: web.Request, headers: dict[str, str]) -> None:
         faults = self._core.faults
@@ -133,6 +151,9 @@ class Rest:
         if faults.take("rest_5xx", request.path):
             self._core.interactions.excuse_all()
             raise Rejection(502, 0, "502: Bad Gateway", violation=False)
+        if faults.take("drop_requests", request.path):
+            self._core.interactions.excuse_all()
+            raise _Cut
 
     def _check_token(self, operation: Operation, request: web.Request) -> None:
         if not operation.authorised:
@@ -174,6 +195,11 @@ class Rest:
         await request.read()
         message = 'Expected "Content-Type" header to be one of {application/json, multipart/form-data}.'
         raise Rejection(400, 50035, message)
+
+
+async def _until_cut(request: web.Request) -> None:
+    while request.transport is not None:  # noqa: ASYNC110 - aiohttp tells of a lost connection by this alone
+        await asyncio.sleep(HANGING_SECONDS)
 
 
 def _parse(text: str) -> Any:

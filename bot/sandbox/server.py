@@ -184,9 +184,7 @@ class Sandbox:
         """Let things go wrong.
 
         Once each: `drop_gateway`, `reconnect` (opcode 7), `invalidate_session`, `expire_tokens`,
-        `expire_attachments` (the addresses that files had so far). To come: `rest_429`, `rest_5xx` and
-        `lose_answers` (so many requests whose path contains `on`), with `retry_after` and
-        `rest_429_global`; `slow_ms` until it is set to 0.
+        `expire_attachments` (the addresses that files had so far). To come: what `Faults` names.
         """
         at_once = {
             "drop_gateway": self._gateway.drop,

@@ -9,9 +9,9 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.render import shown
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.answers import acknowledge
 from bot.front.commands.describing import Command, Option, make_command
 from bot.front.commands.queue import standing
+from bot.front.first_answers import acknowledge
 from bot.front.options import MAX_CHOICES, echo
 from bot.front.parts import Interaction, parts_of
 from bot.front.rights import asker, moderates

@@ -12,6 +12,7 @@ from bot.front.commands.describing import Command, make_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.queue import queue_command
+from bot.front.first_answers import say
 from bot.front.options import size_name
 from bot.front.parts import Interaction, parts_of
 from bot.jobs import MAX_VARIANTS
@@ -34,7 +35,7 @@ async def show_help(interaction: Interaction) -> None:
     # Commands and options bear the names that this person's Discord shows, whatever the answer's language.
     names = Texts.for_locale(str(interaction.locale))
     text = help_text(parts.offers, texts=parts.texts(interaction), names=names)
-    await interaction.response.send_message(view=page(text), ephemeral=True)
+    await say(interaction, view=page(text))
 
 
 def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:

@@ -11,9 +11,9 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.layout import layout
 from bot.delivery.render import MessageContent, Tone, shown
-from bot.front.answers import acknowledge
 from bot.front.commands.describing import Command, make_command
 from bot.front.commands.queue import standing
+from bot.front.first_answers import acknowledge
 from bot.front.parts import Interaction, parts_of
 from bot.jobs import Job, State
 from bot.store import Store

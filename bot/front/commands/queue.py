@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from discord.app_commands import locale_str
 
 from bot.delivery.render import shown
-from bot.front.answers import acknowledge, page
+from bot.front.answers import page
 from bot.front.commands.describing import Command, make_command
+from bot.front.first_answers import acknowledge
 from bot.front.parts import Interaction, parts_of
 from bot.front.rights import sees
 from bot.jobs import Job, Position, State

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.errors import UserMistake
+from bot.front.first_answers import acknowledge_press
 from bot.front.parts import Interaction, parts_of
 from bot.front.rights import asker
 from bot.front.views.pressing import JobButton
@@ -10,7 +11,7 @@ from bot.front.views.pressing import JobButton
 
 async def cancel(interaction: Interaction, job_id: str) -> None:
     """Cancel the job; its message follows by delivery."""
-    await interaction.response.defer()
+    await acknowledge_press(interaction)
     store = parts_of(interaction).store
     job = await store.job(job_id)
     right = asker(interaction, job)

@@ -7,6 +7,7 @@ from contextlib import suppress
 import discord
 
 from bot.album import drop
+from bot.front.first_answers import acknowledge_press
 from bot.front.parts import Interaction, parts_of
 from bot.front.rights import asker
 from bot.front.views.pressing import JobButton
@@ -14,7 +15,7 @@ from bot.front.views.pressing import JobButton
 
 async def delete(interaction: Interaction, job_id: str) -> None:
     """Delete the stored result, the files that nothing else shows, and the message."""
-    await interaction.response.defer()
+    await acknowledge_press(interaction)
     parts = parts_of(interaction)
     job = await parts.store.job(job_id)
     names = await parts.store.delete_result(job_id, user_id=asker(interaction, job))

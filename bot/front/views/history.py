@@ -9,6 +9,7 @@ import discord
 
 from bot.front.answers import report
 from bot.front.commands.history import history_view, page_beside
+from bot.front.first_answers import acknowledge_press
 from bot.front.parts import Interaction, parts_of
 
 
@@ -35,7 +36,7 @@ class HistoryButton(
     async def callback(self, interaction: Interaction) -> None:
         """Turn the page; this is the edge where any error becomes a sentence."""
         try:
-            await interaction.response.defer()
+            await acknowledge_press(interaction)
             parts = parts_of(interaction)
             found = await page_beside(parts.store, interaction.user.id, way=self.way, key=self.key)
             await interaction.edit_original_response(view=history_view(found, parts.texts(interaction)))

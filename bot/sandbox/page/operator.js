@@ -8,6 +8,9 @@ const NUMBERS = [
   ["rest_429", "Refuse the next requests with 429", 0, 100],
   ["rest_5xx", "Fail the next requests with 5xx", 0, 100],
   ["lose_answers", "Do the next requests, but answer 502", 0, 100],
+  ["drop_requests", "Cut the connection of the next requests before they are done", 0, 100],
+  ["drop_answers", "Do the next requests, then cut their connection", 0, 100],
+  ["hang_answers", "Do the next requests, and never answer", 0, 100],
   ["slow_ms", "Delay every answer, in ms", 0, 60000],
 ];
 const DEEDS = [
