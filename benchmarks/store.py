@@ -92,15 +92,17 @@ async def told_and_had(folder: Path) -> None:
     wishes = busy_evening(seconds=1200, sizes=SIZES, painters=2, load=1.3, people=100, seed=1)
     await evening.play(wishes)
     await store.close()
-    waits = [a.seated_at - a.told[0][0] for a in evening.asked.values() if a.seated_at and a.told]
+    waits = [a.seated_at - a.told[0].at for a in evening.asked.values() if a.seated_at and a.told]
     print(f"an evening of 20 minutes: {len(wishes)} requests of 100 people in 3 sizes, 2 painters")
     print(f"waits: median {statistics.median(waits):.0f} s, longest {max(waits):.0f} s")
-    for said, later in (("at once", False), ("every minute later", True)):
-        errors = sorted(evening.errors(least=5.0, later=later))
-        print(
-            f"told {said}, {len(errors)} waits of 5 s or more: error median {statistics.median(errors):.0%}, "
-            f"nine in ten below {errors[int(0.9 * len(errors))]:.0%}"
-        )
+    for what, of_end in (("start", False), ("end", True)):
+        for said, later in (("at once", False), ("every minute later", True)):
+            errors = sorted(evening.errors(least=5.0, later=later, of_end=of_end))
+            median, nine_in_ten = statistics.median(errors), errors[int(0.9 * len(errors))]
+            print(
+                f"time to the {what} told {said}, {len(errors)} waits of 5 s or more: "
+                f"error median {median:.0%}, nine in ten below {nine_in_ten:.0%}"
+            )
 
 
 async def shares(folder: Path) -> None:

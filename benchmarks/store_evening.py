@@ -57,20 +57,35 @@ class Wish:
     weight: float = 1.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What somebody was told: when, and the seconds to the start and to the end."""
+
+    at: float
+    start: float
+    end: float
+
+
 @dataclass(kw_only=True)
 class Asked:
-    """One request: what its person was told at these times, and when it was seated."""
+    """One request: what its person was told and when, and when its pictures were begun and finished."""
 
     wish: Wish
     job_id: str
-    told: list[tuple[float, float]] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
     seated_at: float | None = None
+    finished_at: float | None = None
 
-    def errors(self, *, least: float) -> list[float]:
-        """How far off each time told was, as a part of the wait, where that was `least` seconds or more."""
-        if self.seated_at is None:
+    def errors(self, *, least: float, later: bool, of_end: bool) -> list[float]:
+        """How far off the times told were, as parts of the wait, where that was `least` seconds or more.
+
+        They are those to the start or to the end, told at once or told later.
+        """
+        came = self.finished_at if of_end else self.seated_at
+        if came is None:
             return []
-        waits = [(seconds, self.seated_at - at) for at, seconds in self.told]
+        told = [each for each in self.told if (each.at > BEGINNING + self.wish.at) is later]
+        waits = [(each.end if of_end else each.start, came - each.at) for each in told]
         return [abs(seconds - wait) / wait for seconds, wait in waits if wait >= least]
 
 
@@ -189,8 +204,10 @@ class Evening:
             asked.seated_at = self.clock.now
 
     def painted(self, claim: Claim) -> None:
-        """Note who got what."""
-        wish = self.asked[claim.job_id].wish
+        """Note who got what; the last image of a job is its end."""
+        asked = self.asked[claim.job_id]
+        asked.finished_at = self.clock.now
+        wish = asked.wish
         cost = claim.steps * claim.request.width * claim.request.height / 1e6
         self.got.append((self.clock.now - BEGINNING, wish.user_id, cost))
 
@@ -202,14 +219,10 @@ class Evening:
                 served[user_id] += cost
         return served
 
-    def errors(self, *, least: float, later: bool) -> list[float]:
-        """How far off the times told were: those at once, or those told later."""
-        errors = []
-        for asked in self.asked.values():
-            part = Asked(wish=asked.wish, job_id=asked.job_id, seated_at=asked.seated_at)
-            part.told = [told for told in asked.told if (told[0] > BEGINNING + asked.wish.at) is later]
-            errors += part.errors(least=least)
-        return errors
+    def errors(self, *, least: float, later: bool, of_end: bool) -> list[float]:
+        """How far off the times told to everybody were, as `Asked.errors` has them."""
+        each = (asked.errors(least=least, later=later, of_end=of_end) for asked in self.asked.values())
+        return [error for errors in each for error in errors]
 
     def _wish(self, number: int, wish: Wish) -> Callable[[], Awaitable[None]]:
         async def ask() -> None:
@@ -232,8 +245,9 @@ class Evening:
             for painter in self._painters:
                 await painter.tell_steps()
         position = await self.store.position(job.id)
-        if position.seconds is not None:
-            self.asked[job.id].told.append((self.clock.now, position.seconds))
+        if position.seconds is not None and position.end is not None:
+            told = Told(at=self.clock.now, start=position.seconds, end=position.end)
+            self.asked[job.id].told.append(told)
 
         async def again() -> None:
             now = await self.store.job(job.id)

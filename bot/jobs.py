@@ -272,12 +272,14 @@ class Position:
     """How a job stands in the queue.
 
     `place` is 1 for the job whose image is taken next, and 0 once nothing of the job waits any more;
-    `ahead` images of its lane come first; `seconds` until it starts, None while that is not known.
+    `ahead` images of its lane come first; `seconds` until it starts, 0 once it has; `end` seconds until its
+    last picture is painted. Both are None while they are not known.
     """
 
     place: int
     ahead: int
     seconds: float | None
+    end: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -136,7 +136,7 @@ class Progress:
         job = await self._store.job(job_id)
         if job.state.final or job.origin.front != self._front:
             return  # the outbox shows the end, and nothing may cover it; others edit what is theirs
-        position = await self._store.position(job_id) if job.state is State.WAITING else None
+        position = await self._store.position(job_id)
         content = render(job, position, Texts.for_locale(job.origin.locale))
         shown = self._shown.setdefault(job_id, _Shown(content=None, at=0.0))
         before, shown.content, shown.at = shown.content, None, self._clock()

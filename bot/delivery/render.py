@@ -100,11 +100,11 @@ def render(
 ) -> MessageContent:
     """What the message of `job` shows now.
 
-    `position` matters only while it waits, `offers` only when it has ended: what can be done with a picture.
+    `position` matters only until it has ended, `offers` only then: what can be done with a picture.
     """
     done = [image for image in job.images if image.state is State.DONE and image.artifact]
     if not job.state.final:
-        status = _waiting(job, position, texts) if job.state is State.WAITING else _painting(job, texts)
+        status = _active(job, position, texts)
         return MessageContent(
             heading=_heading(job.recipe), status=status, rows=active_rows(job, texts), tone=Tone(job.state)
         )
@@ -168,40 +168,48 @@ def _heading(recipe: Recipe) -> str:
     return f"**{shown(recipe.prompt, SHOWN_PROMPT)}**"
 
 
-def _waiting(job: Job, position: Position | None, texts: Texts) -> str:
-    queued = _queued(position, texts)
-    if not job.slowed:
-        return queued
-    return " ".join([queued, texts.gettext("You have many pictures waiting, so these come later.")])
+def _active(job: Job, position: Position | None, texts: Texts) -> str:
+    if job.state is State.WAITING:
+        sentences = [_queued(position, texts), *_times(position, texts)]
+        if job.slowed:
+            sentences.append(texts.gettext("You have many pictures waiting, so these come later."))
+        return " ".join(sentences)
+    running = [image for image in job.images if image.state is State.RUNNING]
+    troubles = dict.fromkeys(image.trouble for image in running if image.trouble)
+    said = [texts.gettext(TROUBLES[trouble]) for trouble in troubles if trouble in TROUBLES]
+    if not (job.work.begun or said) and position and position.seconds and round(position.seconds) > 0:
+        return " ".join([texts.gettext("Next to be painted."), *_times(position, texts)])
+    if position is not None and position.end is not None:
+        end = texts.gettext("Done in about {time}.", time=texts.duration(position.end))
+        return " ".join([*said, _painting(job, texts), end])
+    return " ".join([*said, _painting(job, texts)])
 
 
 def _queued(position: Position | None, texts: Texts) -> str:
     if position is None or position.place < 1:
         return texts.gettext("Queued.")
-    place = texts.ordinal(position.place)
-    if position.seconds is None:
-        return texts.gettext("Queued, {place}.", place=place)
-    time = texts.duration(position.seconds)
-    return texts.gettext("Queued, {place}, about {time}.", place=place, time=time)
+    return texts.gettext("Queued, {place}.", place=texts.ordinal(position.place))
+
+
+def _times(position: Position | None, texts: Texts) -> Iterator[str]:
+    """When a job that waits starts and when it is done, where that is known."""
+    if position is None or position.seconds is None or position.end is None:
+        return
+    start, end = texts.duration(position.seconds), texts.duration(position.end)
+    yield texts.gettext("Starts in about {start}, done in about {end}.", start=start, end=end)
 
 
 def _painting(job: Job, texts: Texts) -> str:
-    running = [image for image in job.images if image.state is State.RUNNING]
-    troubles = dict.fromkeys(image.trouble for image in running if image.trouble)
-    said = [texts.gettext(TROUBLES[trouble]) for trouble in troubles if trouble in TROUBLES]
     work = job.work
+    steps = {"step": work.step, "steps": work.steps}
     if work.count == 1:
-        return " ".join(
-            [*said, texts.gettext("Painting: step {step} of {steps}.", step=work.step, steps=work.steps)]
-        )
-    some = texts.gettext(
+        return texts.gettext("Painting: step {step} of {steps}.", **steps)
+    return texts.gettext(
         "Painting: step {step} of {steps}, {done} of {count} pictures finished.",
-        step=work.step,
-        steps=work.steps,
+        **steps,
         done=work.done,
         count=work.count,
     )
-    return " ".join([*said, some])
 
 
 def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:

@@ -1,4 +1,4 @@
-"""When images start, from what has been measured; no I/O."""
+"""When images start and end, from what has been measured; no I/O."""
 
 from __future__ import annotations
 
@@ -103,6 +103,17 @@ def seconds_to_start(line: Line, ahead: Ahead) -> float | None:
 def steps_ahead(line: Line, ahead: Ahead) -> float:
     """The steps of all images that run or wait in front."""
     return ahead.steps + sum(steps for bench in line.benches for steps in bench.running)
+
+
+def spans(bench: Bench, pace: float) -> list[tuple[float, float]]:
+    """In how many seconds each image that a worker has claimed starts and ends, in the order of `running`."""
+    worker = _Worker.of(Bench(seats=bench.seats), pace)
+    found = []
+    for steps in bench.running:
+        start, seconds = worker.free_at[0], pace * max(0, steps)
+        worker.take(seconds)
+        found.append((start, start + seconds))
+    return found
 
 
 @dataclass(kw_only=True)

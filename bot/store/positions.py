@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
@@ -21,11 +22,13 @@ from bot.store import estimate
 from bot.store.estimate import Ahead, Arrival, Bench, Line
 from bot.store.tables import images, jobs, offered_lanes, run_times, virtual_clock, workers
 from bot.store.traffic import Flow, faster
-from bot.store.transitions import among
+from bot.store.transitions import ACTIVE, among
 from bot.store.verbs import Verbs
 
 Point = tuple[float, int]
 """A place in an order: a tag, and what stands between equal ones."""
+Span = tuple[float, float]
+"""In how many seconds an image starts and ends."""
 
 RECENT_IMAGES = 400
 RECENT_SECONDS = 120.0
@@ -58,32 +61,41 @@ class PositionVerbs(Verbs):
         look = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids))
         async with self._database.read() as connection:
             known = list(await connection.scalars(look))
-            first = await _first_waiting(connection, known)
-            places = await _counted(
-                connection, _WAITING_REQUESTS, _REQUESTS, [_request_point(row) for row in first]
-            )
-            virtual_time = await connection.scalar(sa.select(virtual_clock.c.time)) or 0.0
-            recent = await _recent(connection, since=self._clock() - RECENT_SECONDS) if first else []
-            flows = await self._flows(connection, recent) if first else {}
             found = dict.fromkeys(known, NOT_WAITING)
-            for lane, rows in groupby(sorted(first, key=lambda row: row.lane), key=lambda row: row.lane):
-                waiting = list(rows)
-                line = await self._line(connection, lane, recent)
+            active = await _active_images(connection, known)
+            if not active:
+                return found
+            first = {row.job_id: row for row in reversed(active) if row.state is State.WAITING}
+            requests = [_request_point(row) for row in first.values()]
+            places = await _counted(connection, _WAITING_REQUESTS, _REQUESTS, requests)
+            virtual_time = await connection.scalar(sa.select(virtual_clock.c.time)) or 0.0
+            recent = await _recent(connection, since=self._clock() - RECENT_SECONDS)
+            flows = await self._flows(connection, recent)
+            for lane, rows in groupby(sorted(active, key=_lane), key=_lane):
+                of_lane = list(rows)
+                waiting = [(row.tag, row.id) for row in of_lane if row.state is State.WAITING]
                 waits = _WAITING_WORK.where(images.c.lane == lane)
-                ahead = await _counted(connection, waits, _IMAGES, [(row.tag, row.id) for row in waiting])
-                for row in waiting:
-                    (requests,), (count, steps) = places[_request_point(row)], ahead[row.tag, row.id]
-                    lead = row.tag - virtual_time
-                    work = Ahead(images=count, steps=steps, lead=lead, user_id=row.user_id)
-                    seconds = estimate.seconds_to_start(line, work)
-                    if seconds is not None and lane in flows:
-                        seconds *= faster(lane, estimate.steps_ahead(line, work), flows)
-                    found[row.job_id] = Position(place=requests + 1, ahead=count, seconds=seconds)
+                line, spans = await self._line(connection, lane, recent)
+                outlook = _Outlook(
+                    line=line,
+                    spans=spans,
+                    lane=lane,
+                    flows=flows,
+                    virtual_time=virtual_time,
+                    ahead=await _counted(connection, waits, _IMAGES, waiting),
+                )
+                for job_id, of_job in groupby(sorted(of_lane, key=_job_id), key=_job_id):
+                    place = places[_request_point(first[job_id])][0] + 1 if job_id in first else 0
+                    found[job_id] = outlook.position(list(of_job), place)
         return found
 
-    async def _line(self, connection: AsyncConnection, lane: str, recent: Sequence[Any]) -> Line:
-        """How a lane is painted now."""
-        pace = sa.select(run_times.c.seconds_per_step).where(run_times.c.lane == lane)
+    async def _line(
+        self, connection: AsyncConnection, lane: str, recent: Sequence[Any]
+    ) -> tuple[Line, dict[int, Span]]:
+        """How a lane is painted now, and when each image that its workers hold starts and ends, by id."""
+        pace = await connection.scalar(
+            sa.select(run_times.c.seconds_per_step).where(run_times.c.lane == lane)
+        )
         offered = (
             sa.select(offered_lanes.c.worker, offered_lanes.c.seats)
             .join(workers)
@@ -91,26 +103,28 @@ class PositionVerbs(Verbs):
             .order_by(offered_lanes.c.worker)
         )
         running = (
-            sa.select(images.c.worker, images.c.steps - images.c.step)
+            sa.select(images.c.worker, images.c.id, (images.c.steps - images.c.step).label("left"))
             .where(images.c.state == State.RUNNING, images.c.lane == lane)
             .order_by(images.c.step.desc(), images.c.tag, images.c.id)
         )
-        left: dict[str, list[int]] = defaultdict(list)
-        for worker, steps in await connection.execute(running):
-            left[worker].append(steps)
-        return Line(
-            benches=tuple(
-                Bench(seats=row.seats, running=tuple(left[row.worker]))
-                for row in await connection.execute(offered)
-            ),
-            pace=await connection.scalar(pace),
-            arrivals=tuple(
-                Arrival(user_id=row.user_id, steps=row.steps, lead=row.lead)
-                for row in recent
-                if row.lane == lane
-            ),
-            seconds=_seconds_of(recent, self._clock()),
+        held: dict[str, list[Any]] = defaultdict(list)
+        for row in await connection.execute(running):
+            held[row.worker].append(row)
+        benches: list[Bench] = []
+        spans: dict[int, Span] = {}
+        for worker, seats in await connection.execute(offered):
+            mine = held[worker]
+            bench = Bench(seats=seats, running=tuple(image.left for image in mine))
+            benches.append(bench)
+            if bench.seats > 0 and pace is not None:
+                found = estimate.spans(bench, pace)
+                spans |= {image.id: span for image, span in zip(mine, found, strict=True)}
+        arrivals = (
+            Arrival(user_id=row.user_id, steps=row.steps, lead=row.lead) for row in recent if row.lane == lane
         )
+        seconds = _seconds_of(recent, self._clock())
+        line = Line(benches=tuple(benches), pace=pace, arrivals=tuple(arrivals), seconds=seconds)
+        return line, spans
 
     async def _flows(self, connection: AsyncConnection, recent: Sequence[Any]) -> Mapping[str, Flow]:
         """How every lane is used that is painted now; counted anew every few seconds only."""
@@ -153,6 +167,55 @@ class PositionVerbs(Verbs):
         return self._flows_then
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Outlook:
+    """What is known of a lane: how it is painted, and what waits before some of its images."""
+
+    line: Line
+    spans: Mapping[int, Span]
+    lane: str
+    flows: Mapping[str, Flow]
+    virtual_time: float
+    ahead: Mapping[Point, tuple[int, ...]]
+
+    def position(self, of_job: Sequence[Any], place: int) -> Position:
+        """How a job stands, of which these images, in fair order, have not ended."""
+        waiting = [row for row in of_job if row.state is State.WAITING]
+        ahead = self.ahead[waiting[0].tag, waiting[0].id][0] if waiting else 0
+        ends = [waiting[0], waiting[-1]] if waiting else []
+        spans = [self._running(row) for row in of_job if row.state is State.RUNNING]
+        spans += [self._waiting(row) for row in ends]
+        known = [span for span in spans if span is not None]
+        if len(known) < len(spans):
+            return Position(place=place, ahead=ahead, seconds=None)
+        start, end = min(start for start, _ in known), max(end for _, end in known)
+        return Position(place=place, ahead=ahead, seconds=start, end=end)
+
+    def _waiting(self, row: Any) -> Span | None:
+        """In how many seconds an image that waits starts and ends."""
+        images_ahead, steps = self.ahead[row.tag, row.id]
+        lead = row.tag - self.virtual_time
+        work = Ahead(images=images_ahead, steps=steps, lead=lead, user_id=row.user_id)
+        start = estimate.seconds_to_start(self.line, work)
+        if start is None or self.line.pace is None:
+            return None
+        before = estimate.steps_ahead(self.line, work)
+        end = start + self.line.pace * row.steps
+        return start * self._part(before), end * self._part(before + row.steps)
+
+    def _running(self, row: Any) -> Span | None:
+        """In how many seconds an image that a worker holds starts and ends."""
+        if row.id not in self.spans:
+            return None
+        start, end = self.spans[row.id]
+        part = self._part(estimate.steps_ahead(self.line, Ahead(images=0, steps=0)))
+        return start * part, end * part
+
+    def _part(self, steps: float) -> float:
+        """What part of the seconds told by the lane's present pace so many steps will take."""
+        return faster(self.lane, steps, self.flows) if self.lane in self.flows else 1.0
+
+
 def _seconds_of(recent: Sequence[Any], now: float) -> float:
     return max(LEAST_SECONDS, now - min((row.created_at for row in recent), default=now))
 
@@ -170,21 +233,30 @@ async def _recent(connection: AsyncConnection, *, since: float) -> list[Any]:
     return list(await connection.execute(statement))
 
 
-async def _first_waiting(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Any]:
-    """The image of each of these jobs that is next of those that wait."""
+async def _active_images(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Any]:
+    """The images of these jobs that have not ended, in fair order."""
+    columns = images.c.id, images.c.job_id, images.c.tag, images.c.lane, images.c.state, images.c.steps
     statement = (
-        sa.select(
-            images.c.job_id, images.c.id, images.c.tag, images.c.lane, jobs.c.interaction_id, jobs.c.user_id
-        )
+        sa.select(*columns, jobs.c.interaction_id, jobs.c.user_id)
         .join(jobs)
-        .where(images.c.job_id.in_(job_ids), among(images, State.WAITING))
-        .order_by(images.c.tag.desc(), images.c.id.desc())
+        .where(images.c.job_id.in_(job_ids), among(images, *ACTIVE))
+        .order_by(images.c.tag, images.c.id)
     )
-    return list({row.job_id: row for row in await connection.execute(statement)}.values())
+    return list(await connection.execute(statement))
 
 
 def _request_point(row: Any) -> Point:
     return row.tag, row.interaction_id
+
+
+def _lane(row: Any) -> str:
+    lane: str = row.lane
+    return lane
+
+
+def _job_id(row: Any) -> str:
+    job_id: str = row.job_id
+    return job_id
 
 
 async def _counted(

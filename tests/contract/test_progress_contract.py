@@ -1,6 +1,7 @@
 """How far a job is and when it will be done, as its person is told, on every database."""
 
-from recipes import ORIGIN, recipe
+import pytest
+from recipes import ORIGIN, origin, recipe
 from stores import TTL, Clock
 
 from bot.delivery.render import render
@@ -33,3 +34,21 @@ async def test_progress_is_of_all_images_and_never_falls(store: Store, clock: Cl
     assert seen == [
         f"{step} of 60, {done}" for step, done in ((0, 0), (12, 0), (12, 0), (20, 1), (29, 1), (29, 1))
     ]
+
+
+async def test_times_to_the_end_are_to_the_last_picture_whatever_comes_between(store: Store) -> None:
+    (measured,) = [await store.enqueue(recipe(num_inference_steps=20), origin(0))]
+    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    await store.complete(claim, artifact="aa/aa.png", seconds=2.0)  # a tenth of a second a step
+    await store.announce("worker", lanes=[measured.recipe.lane], seats=1, ttl=TTL)
+    several = await store.enqueue(recipe(variants=2, num_inference_steps=20), origin(1, user_id=1))
+    between = await store.enqueue(recipe(num_inference_steps=20), origin(2, user_id=2))
+    told = await store.position(several.id)
+    assert (told.seconds, told.end) == (pytest.approx(0.0), pytest.approx(2.0 + 2.0 + 2.0))
+    first, second = await store.claim("worker", limit=2, ttl=TTL)  # the second waits in the worker
+    assert (first.job_id, second.job_id) == (several.id, between.id)
+    await store.heartbeat({first: 5, second: 0}, ttl=TTL)
+    told = await store.position(several.id)
+    assert (told.seconds, told.end) == (pytest.approx(0.0), pytest.approx(1.5 + 2.0 + 2.0))
+    held = await store.position(between.id)
+    assert (held.place, held.seconds, held.end) == (0, pytest.approx(1.5), pytest.approx(1.5 + 2.0))

@@ -115,8 +115,16 @@ def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts
 def standing(job: Job, position: Position | None, texts: Texts) -> str:
     """Where an active job stands, in a few words."""
     work = job.work
-    if job.state is State.RUNNING:
-        return texts.gettext("painting, step {step} of {steps}", step=work.step, steps=work.steps)
-    if position is None or position.seconds is None:
+    if job.state is State.RUNNING and (work.begun or position is None or not position.seconds):
+        said = texts.gettext("painting, step {step} of {steps}", step=work.step, steps=work.steps)
+        if position is None or position.end is None:
+            return said
+        end = texts.gettext("done in about {time}", time=texts.duration(position.end))
+        return f"{said} · {end}"
+    if position is None or position.seconds is None or position.end is None:
         return texts.gettext("waiting")
-    return texts.gettext("starts in about {time}", time=texts.duration(position.seconds))
+    return texts.gettext(
+        "starts in about {start}, done in about {end}",
+        start=texts.duration(position.seconds),
+        end=texts.duration(position.end),
+    )

@@ -29,9 +29,9 @@ def labels(content: MessageContent) -> list[str]:
     return [button.custom_id for button in content.buttons]
 
 
-def test_a_waiting_job_says_its_place_and_an_honest_time() -> None:
-    content = render(job_of(State.WAITING), Position(place=3, ahead=2, seconds=12.2), ENGLISH)
-    assert content.status == "Queued, 3rd, about 12 s."
+def test_a_waiting_job_says_its_place_when_it_starts_and_when_it_is_done() -> None:
+    content = render(job_of(State.WAITING), Position(place=3, ahead=2, seconds=12.2, end=31.0), ENGLISH)
+    assert content.status == "Queued, 3rd. Starts in about 12 s, done in about 30 s."
     assert labels(content) == ["cancel:abc"]
     assert content.picture is None
 
@@ -46,9 +46,9 @@ def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
 
 def test_who_has_much_waiting_is_told_that_it_comes_later() -> None:
     slowed = replace(job_of(State.WAITING), slowed=True)
-    content = render(slowed, Position(place=3, ahead=2, seconds=12.2), ENGLISH)
+    content = render(slowed, Position(place=3, ahead=2, seconds=None), ENGLISH)
     later = "You have many pictures waiting, so these come later."
-    assert content.status == f"Queued, 3rd, about 12 s. {later}"
+    assert content.status == f"Queued, 3rd. {later}"
     assert render(replace(job_of(State.RUNNING), slowed=True), None, ENGLISH).status.startswith("Painting")
 
 
@@ -58,6 +58,18 @@ def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> N
     some = render(job_of(State.DONE, State.RUNNING, State.RUNNING, State.WAITING, step=8), None, ENGLISH)
     assert some.status == "Painting: step 36 of 80, 1 of 4 pictures finished."
     assert labels(some) == ["cancel:abc"]
+
+
+def test_a_job_being_painted_says_when_it_is_done() -> None:
+    soon = Position(place=0, ahead=0, seconds=0.0, end=8.4)
+    said = render(job_of(State.RUNNING, step=7), soon, ENGLISH).status
+    assert said == "Painting: step 7 of 20. Done in about 8 s."
+
+
+def test_a_job_that_a_worker_holds_and_has_not_begun_says_when_it_starts() -> None:
+    held = Position(place=0, ahead=0, seconds=4.0, end=8.0)
+    said = render(job_of(State.RUNNING, State.WAITING), held, ENGLISH).status
+    assert said == "Next to be painted. Starts in about 4 s, done in about 8 s."
 
 
 @pytest.mark.parametrize("trouble", Trouble)
