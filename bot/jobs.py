@@ -123,6 +123,7 @@ class Origin:
     `interaction_token` is good until `token_expires_at` (seconds since the epoch). `front` is the process
     that answers, None for the first one that looks. `message_id` is the answer's, where Discord has told
     it: it is stored as the job's, so that whoever comes after a kill finds the message that people see.
+    `user_name` is what the person is called there, for moderators' choices; empty where it is not known.
     """
 
     interaction_id: int
@@ -136,6 +137,7 @@ class Origin:
     private: bool
     front: str | None = None
     message_id: int | None = field(default=None, compare=False)
+    user_name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from importlib import resources
 from types import MappingProxyType
 
 from babel import Locale
+from babel.dates import format_timedelta
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import Translations
@@ -40,7 +43,6 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "picture_unreachable": "{what} could not be fetched from Discord: please send it again in a minute.",
         "no_larger_size": "{model} paints no larger picture of this shape.",
         "no_picture": "This picture's file is gone: choose another, or ask for it anew.",
-        "choose_request": "You have {count} requests: choose the one to cancel, or all of them.",
         "queue_full_user": (
             "At most {limit} of your requests may wait: let some begin, or cancel some, and ask again."
         ),
@@ -55,6 +57,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
 )
 
 _ISOLATE = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
+_FROM_RIGHT = ("R", "AL", "AN")  # bidirectional classes of letters and digits that are read from the right
+SEPARATOR = " · "
 
 
 class Texts:
@@ -63,6 +67,7 @@ class Texts:
     def __init__(self, language: str) -> None:
         self.language = language
         self._locale = Locale.parse(language)
+        self._from_right = self._locale.text_direction == "rtl"
         self._catalogue = _catalogue(language)
 
     @classmethod
@@ -84,6 +89,26 @@ class Texts:
         """The form of the sentence that fits `count`, which fills the place `{count}`."""
         return self._filled(self._catalogue.ngettext(singular, plural, count), {"count": count, **details})
 
+    def isolated(self, value: object) -> str:
+        """`value`, which is somebody's words or a name, with its own direction and without a say in others'.
+
+        Latin words and numbers would drag the punctuation beside them to the wrong side of an Arabic
+        sentence, and Arabic ones that of a Latin sentence.
+        """
+        text = str(value)
+        if self._from_right or any(unicodedata.bidirectional(letter) in _FROM_RIGHT for letter in text):
+            return _ISOLATE.format(text)
+        return text
+
+    def joined(self, parts: Iterable[object]) -> str:
+        """Facts side by side on one line, in the order of reading."""
+        return SEPARATOR.join(self.isolated(part) for part in parts)
+
+    def item(self, parts: Iterable[object]) -> str:
+        """Facts as an item of a list, which runs in the direction of the language whatever it begins with."""
+        mark = "\N{RIGHT-TO-LEFT MARK}" if self._from_right else ""
+        return f"- {mark}{self.joined(parts)}"
+
     def ordinal(self, number: int) -> str:
         """`1st`, `2nd`, `3번째`, `第4位`: a place in a row."""
         form = self._locale.ordinal_form(number)
@@ -104,6 +129,11 @@ class Texts:
             return self.gettext("{count} min", count=round(whole / 60))
         return self.gettext("{count} h", count=round(whole / 3600))
 
+    def age(self, seconds: float) -> str:
+        """How long ago something was: `3 minutes ago`."""
+        past = timedelta(seconds=-max(1.0, seconds))
+        return format_timedelta(past, add_direction=True, locale=self._locale)
+
     def mistake(self, error: InvalidRequest | BotError) -> str:
         """What to tell the person whose request was refused with `error`."""
         if isinstance(error, InvalidRequest):
@@ -116,10 +146,8 @@ class Texts:
         return self.gettext(MISTAKES["user_mistake"])
 
     def _filled(self, sentence: str, details: Mapping[str, object]) -> str:
-        if self._locale.text_direction == "rtl":
-            # Latin words and numbers would otherwise drag the punctuation beside them to the wrong side.
-            details = {name: _ISOLATE.format(value) for name, value in details.items()}
-        return sentence.format(**details) if details else sentence
+        places = {name: self.isolated(value) for name, value in details.items()}
+        return sentence.format(**places) if places else sentence
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Which buttons a message has: what each says, and the `custom_id` by which the front knows it again."""
+"""Which buttons and menus a message has: what each says, and the `custom_id` by which the front knows it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,25 @@ class ButtonContent:
     custom_id: str
     primary: bool = False
     dangerous: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One choice of a menu; `value` is what the front is told, `description` a line below the label."""
+
+    label: str
+    value: str
+    description: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MenuContent:
+    """A menu of which at most `most` choices are taken at once."""
+
+    custom_id: str
+    placeholder: str
+    choices: tuple[Choice, ...]
+    most: int = 1
 
 
 def active_rows(job: Job, texts: Texts) -> tuple[Row, ...]:

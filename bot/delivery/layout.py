@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import discord
 
-from bot.delivery.buttons import ButtonContent
+from bot.delivery.buttons import ButtonContent, MenuContent
 from bot.delivery.render import MessageContent, Tone
 
 COLOURS: Mapping[Tone, int] = MappingProxyType(
@@ -38,6 +38,8 @@ def layout(content: MessageContent, *, file_name: str | None = None) -> discord.
         container.add_item(gallery)
     if content.footer:
         container.add_item(discord.ui.TextDisplay(content.footer))
+    for menu in content.menus:
+        container.add_item(discord.ui.ActionRow(_menu(menu)))
     for row in content.rows:
         container.add_item(discord.ui.ActionRow(*map(_button, row)))
     view = discord.ui.LayoutView(timeout=None)
@@ -53,3 +55,16 @@ def _button(content: ButtonContent) -> discord.ui.Button[discord.ui.LayoutView]:
     elif content.dangerous:
         style = discord.ButtonStyle.danger
     return discord.ui.Button(label=content.label, custom_id=content.custom_id, style=style)
+
+
+def _menu(content: MenuContent) -> discord.ui.Select[discord.ui.LayoutView]:
+    options = [
+        discord.SelectOption(label=choice.label, value=choice.value, description=choice.description or None)
+        for choice in content.choices
+    ]
+    return discord.ui.Select(
+        custom_id=content.custom_id,
+        placeholder=content.placeholder,
+        options=options,
+        max_values=min(content.most, len(options)),
+    )

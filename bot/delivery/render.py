@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import discord
 
-from bot.delivery.buttons import Row, active_rows, final_rows, without_pictures
+from bot.delivery.buttons import MenuContent, Row, active_rows, final_rows, without_pictures
 from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, State
 from bot.texts import Texts
 from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, PromptFacts, Trouble
@@ -82,6 +82,7 @@ class MessageContent:
     footer: str = ""
     picture: PictureContent | None = None
     rows: tuple[Row, ...] = ()
+    menus: tuple[MenuContent, ...] = ()
     tone: Tone
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -28,7 +29,8 @@ class Parts:
     `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights` are
     those of roles, by their ids: who has several has the largest, who has none 1. `was_unclear` tells of an
     interaction, by its id, whether an attempt to answer it first had an unknown outcome. `language` is the
-    language of every answer; empty for each person's own.
+    language of every answer; empty for each person's own. `fitting` lets one grid at a time be made: nine
+    pictures take hundreds of megabytes.
     """
 
     front: str
@@ -44,6 +46,7 @@ class Parts:
     language: str = ""
     weights: Mapping[int, float] = field(default_factory=dict)
     underway: Underway = field(default_factory=Underway)
+    fitting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     def weight(self, interaction: Interaction) -> float:
         """How much this person is painted for while others wait, beside 1 for everybody."""

@@ -9,7 +9,7 @@ from discord import app_commands
 
 from bot.errors import UnknownJob
 from bot.front.first_answers import acknowledge
-from bot.front.options import find_offer
+from bot.front.options import echo, find_offer
 from bot.front.parts import Interaction, Parts, parts_of
 from bot.front.rights import may_repeat
 from bot.jobs import Job, Origin, Recipe
@@ -126,4 +126,5 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
         private=private,
         front=parts.front,
         message_id=message_id,
+        user_name=echo(interaction.user.display_name),
     )

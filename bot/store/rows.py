@@ -102,6 +102,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             locale=row.locale,
             private=row.private,
             front=row.front,
+            user_name=row.user_name,
         ),
         state=row.state,
         created_at=row.created_at,

@@ -33,6 +33,7 @@ jobs = sa.Table(
     sa.Column("token_expires_at", sa.Double, nullable=False),
     sa.Column("application_id", sa.BigInteger, nullable=False),
     sa.Column("user_id", sa.BigInteger, nullable=False),
+    sa.Column("user_name", sa.String(100), nullable=False, server_default=""),  # for moderators' choices
     sa.Column("guild_id", sa.BigInteger),
     sa.Column("channel_id", sa.BigInteger, nullable=False),
     sa.Column("locale", sa.String(16), nullable=False),

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+import discord
 from discord import app_commands
 from discord.app_commands import Range, locale_str
 
-from bot.delivery.render import shown
+from bot.delivery.buttons import ButtonContent, Choice, MenuContent
+from bot.delivery.layout import layout
+from bot.delivery.render import MessageContent, Tone, shown
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.commands.describing import Command, Option, make_command
-from bot.front.commands.queue import standing
+from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.first_answers import acknowledge
-from bot.front.options import MAX_CHOICES, echo
+from bot.front.options import MAX_CHOICES
 from bot.front.parts import Interaction, parts_of
 from bot.front.rights import asker, moderates
 from bot.jobs import Job
 from bot.texts import Texts
 
 ALL = "all"
-MAX_CHOICE_NAME = 100
 SHOWN_PROMPT = 200
+MINE, OTHERS = "cancel_mine", "cancel_others"  # the menus
+CANCEL_ALL = "cancel_all"
 
 
 def cancel_command() -> Command:
@@ -40,36 +44,132 @@ def cancel_command() -> Command:
 
 
 async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
-    """Cancel the chosen request, all of the person's own, or the only one they have."""
+    """Cancel the chosen request, all of the person's own, or the only one; of several, let them choose."""
     await acknowledge(interaction, private=True)
-    store = parts_of(interaction).store
     job = job and job.strip().lower()
-    if job is None or job == ALL:
-        chosen = await store.active_jobs(user_id=interaction.user.id)
-        if not chosen:
-            raise UserMistake("nothing_to_cancel")
-        if job is None and len(chosen) > 1:
-            raise UserMistake("choose_request", count=len(chosen))
+    if job == ALL:
+        await cancel_all(interaction)
+    elif job is not None:
+        await cancel_chosen(interaction, [job])
     else:
-        chosen = [await _allowed(interaction, job)]
-    for one in chosen:
-        await store.cancel(one.id, user_id=asker(interaction, one))
-    said = said_of_cancelled(chosen, parts_of(interaction).texts(interaction))
-    await interaction.edit_original_response(content=said)
+        mine, others = await active_here(interaction)
+        if not mine and not others:
+            raise UserMistake("nothing_to_cancel")
+        if len(mine) == 1:
+            await cancel_chosen(interaction, [mine[0].id])
+        else:
+            await interaction.edit_original_response(view=_choosing(interaction, mine, others))
+
+
+async def cancel_all(interaction: Interaction) -> None:
+    """Cancel all of the person's own; the interaction is acknowledged already."""
+    mine = await parts_of(interaction).store.active_jobs(user_id=interaction.user.id)
+    if not mine:
+        raise UserMistake("nothing_to_cancel")
+    await cancel_chosen(interaction, [job.id for job in mine])
+
+
+async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:
+    """Cancel these requests and say so; the interaction is acknowledged already.
+
+    Raises UserMistake `already_ended` where all of them had ended, NotYours and UnknownJob.
+    """
+    store = parts_of(interaction).store
+    chosen = [await store.job(job_id) for job_id in job_ids]
+    rights = [asker(interaction, job) for job in chosen]
+    if all(
+        job.state.final and right in (None, job.origin.user_id)
+        for job, right in zip(chosen, rights, strict=True)
+    ):
+        raise UserMistake("already_ended")
+    cancelled = [
+        await store.cancel(job.id, user_id=right)
+        for job, right in zip(chosen, rights, strict=True)
+        if not job.state.final
+    ]
+    said = said_of_cancelled(cancelled, parts_of(interaction).texts(interaction))
+    content = MessageContent(heading=said, tone=Tone.CANCELLED)
+    await interaction.edit_original_response(view=layout(content))
 
 
 def said_of_cancelled(jobs: Sequence[Job], texts: Texts) -> str:
-    """What was cancelled."""
+    """What was cancelled, and what of it is painted already."""
+    done = sum(job.work.done for job in jobs)
     if len(jobs) == 1:
-        return texts.gettext("Cancelled: {prompt}", prompt=shown(jobs[0].recipe.prompt, SHOWN_PROMPT))
-    return texts.ngettext("Cancelled {count} request.", "Cancelled {count} requests.", len(jobs))
+        said = texts.gettext("Cancelled: {prompt}", prompt=shown(jobs[0].recipe.prompt, SHOWN_PROMPT))
+        separator = "\n"
+    else:
+        said = texts.ngettext("Cancelled {count} request.", "Cancelled {count} requests.", len(jobs))
+        separator = " "
+    if not done:
+        return said
+    count = sum(job.work.count for job in jobs)
+    kept = texts.gettext(
+        "{done} of {count} pictures were painted already and are kept.", done=done, count=count
+    )
+    return f"{said}{separator}{kept}"
 
 
-async def _allowed(interaction: Interaction, job_id: str) -> Job:
-    job = await parts_of(interaction).store.job(job_id)
-    if job.state.final and asker(interaction, job) in (None, job.origin.user_id):
-        raise UserMistake("already_ended")
-    return job
+async def active_here(interaction: Interaction) -> tuple[list[Job], list[Job]]:
+    """The person's own active requests, and those of others in the server that they moderate."""
+    store = parts_of(interaction).store
+    mine = await store.active_jobs(user_id=interaction.user.id)
+    here = await store.active_jobs(guild_id=interaction.guild_id) if interaction.guild_id else []
+    others = (job for job in here if job.origin.user_id != interaction.user.id)
+    return mine, [job for job in others if moderates(interaction, job)]
+
+
+def _choosing(interaction: Interaction, mine: Sequence[Job], others: Sequence[Job]) -> discord.ui.LayoutView:
+    """A message that offers these requests for choice, several at once."""
+    parts = parts_of(interaction)
+    return layout(choosing(mine, others, now=parts.clock(), texts=parts.texts(interaction)))
+
+
+def choosing(mine: Sequence[Job], others: Sequence[Job], *, now: float, texts: Texts) -> MessageContent:
+    """A menu of the person's own requests, and one of those of others; as many as menus take."""
+    lines, menus = [], []
+    if mine:
+        lines.append(
+            texts.ngettext(
+                "You have {count} request: choose what to cancel.",
+                "You have {count} requests: choose what to cancel.",
+                len(mine),
+            )
+        )
+        menus.append(_menu(MINE, texts.gettext("Your requests"), mine, now=now, texts=texts))
+    if others:
+        placeholder = texts.gettext("Requests of others")
+        lines.append(
+            texts.ngettext(
+                "Others have {count} request here that you may cancel.",
+                "Others have {count} requests here that you may cancel.",
+                len(others),
+            )
+        )
+        menus.append(_menu(OTHERS, placeholder, others, now=now, texts=texts, named=True))
+    if max(len(mine), len(others)) > MAX_CHOICES:
+        lines.append(texts.gettext("A menu lists the first {count}.", count=MAX_CHOICES))
+    button = ButtonContent(label=texts.gettext("All of mine"), custom_id=CANCEL_ALL, dangerous=True)
+    return MessageContent(
+        heading="\n".join(lines),
+        menus=tuple(menus),
+        rows=((button,),) if mine else (),
+        tone=Tone.WAITING,
+    )
+
+
+def _menu(
+    custom_id: str, placeholder: str, jobs: Sequence[Job], *, now: float, texts: Texts, named: bool = False
+) -> MenuContent:
+    choices = (
+        Choice(
+            label=request_words(job, texts, secret=named and job.origin.private),
+            value=job.id,
+            description=request_facts(job, now=now, texts=texts, named=named),
+        )
+        for job in jobs[:MAX_CHOICES]
+    )
+    return MenuContent(custom_id=custom_id, placeholder=placeholder, choices=tuple(choices), most=MAX_CHOICES)
 
 
 async def suggest_jobs(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
@@ -77,26 +177,24 @@ async def suggest_jobs(interaction: Interaction, typed: str) -> list[app_command
     parts = parts_of(interaction)
     texts = parts.texts(interaction)
     try:
-        mine = await parts.store.active_jobs(user_id=interaction.user.id)
-        here = await parts.store.active_jobs(guild_id=interaction.guild_id) if interaction.guild_id else []
+        mine, others = await active_here(interaction)
     except StoreUnavailable:
         return []
-    others = [
-        job for job in here if job.origin.user_id != interaction.user.id and moderates(interaction, job)
-    ]
     choices = [
-        app_commands.Choice(name=job_name(job, viewer=interaction.user.id, texts=texts), value=job.id)
-        for job in [*mine, *others]
+        *_suggestions(mine, parts.clock(), texts),
+        *_suggestions(others, parts.clock(), texts, named=True),
     ]
     if len(mine) > 1:
         choices.insert(0, app_commands.Choice(name=texts.gettext("All of mine"), value=ALL))
     wanted = typed.strip().casefold()
-    return [choice for choice in choices if wanted in choice.name.casefold()][:MAX_CHOICES]
+    found = (choice for choice in choices if wanted in choice.name.casefold() or wanted == choice.value)
+    return list(found)[:MAX_CHOICES]
 
 
-def job_name(job: Job, *, viewer: int, texts: Texts) -> str:
-    """A request as it is offered for choice: where it stands and what it shows, at most 100 characters."""
-    secret = job.origin.private and job.origin.user_id != viewer
-    prompt = texts.gettext("private") if secret else echo(job.recipe.prompt)
-    name = f"{job.id} · {standing(job, None, texts)} · {prompt}"
-    return name if len(name) <= MAX_CHOICE_NAME else name[: MAX_CHOICE_NAME - 1] + "…"
+def _suggestions(
+    jobs: Iterable[Job], now: float, texts: Texts, *, named: bool = False
+) -> list[app_commands.Choice[str]]:
+    return [
+        app_commands.Choice(name=request_name(job, now=now, texts=texts, named=named), value=job.id)
+        for job in jobs
+    ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import discord
 from discord.app_commands import locale_str
 
-from bot.delivery.buttons import ButtonContent
+from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.layout import layout
 from bot.delivery.render import MessageContent, Tone, shown
 from bot.front.commands.describing import Command, make_command
+from bot.front.commands.naming import request_facts, request_words
 from bot.front.commands.queue import standing
 from bot.front.first_answers import acknowledge
 from bot.front.parts import Interaction, parts_of
@@ -22,6 +24,7 @@ from bot.texts import Texts
 PAGE_JOBS = 10
 SHOWN_PROMPT = 80
 OLDER, NEWER = "older", "newer"
+SHOW = "history_show"  # the menu of private pictures
 MESSAGE_ADDRESS = "https://discord.com/channels/{place}/{channel}/{message}"
 
 
@@ -48,7 +51,8 @@ async def show_history(interaction: Interaction) -> None:
     await acknowledge(interaction, private=True)
     parts = parts_of(interaction)
     found = await newest_page(parts.store, interaction.user.id)
-    await interaction.edit_original_response(view=history_view(found, parts.texts(interaction)))
+    view = history_view(found, parts.texts(interaction), now=parts.clock())
+    await interaction.edit_original_response(view=view)
 
 
 async def newest_page(store: Store, user_id: int) -> Page:
@@ -70,19 +74,44 @@ async def page_beside(store: Store, user_id: int, *, way: str, key: int) -> Page
     return await newest_page(store, user_id)
 
 
-def history_view(page: Page, texts: Texts) -> discord.ui.LayoutView:
-    """The page as a message, with buttons to those beside it."""
+def history_view(page: Page, texts: Texts, *, now: float) -> discord.ui.LayoutView:
+    """The page as a message, with buttons to those beside it and a menu of its private pictures."""
     heading = texts.gettext("What you asked for")
     text = "\n".join([f"### {heading}", *history_lines(page, texts)])
     row = tuple(_buttons(page, texts))
-    return layout(MessageContent(heading=text, rows=(row,) if row else (), tone=Tone.WAITING))
+    menu = _private_pictures(page, now=now, texts=texts)
+    return layout(
+        MessageContent(
+            heading=text, menus=(menu,) if menu else (), rows=(row,) if row else (), tone=Tone.WAITING
+        )
+    )
+
+
+def can_be_shown(job: Job) -> bool:
+    """Whether a private job has pictures that its owner can look at again."""
+    return job.origin.private and job.state is State.DONE and job.deleted_at is None and job.work.done > 0
+
+
+def _private_pictures(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
+    """The jobs of the page that no link leads to: private answers are gone once Discord is restarted."""
+    choices = tuple(
+        Choice(
+            label=request_words(job, texts, secret=False),
+            value=job.id,
+            description=request_facts(job, now=now, texts=texts, named=False),
+        )
+        for job in page.jobs
+        if can_be_shown(job)
+    )
+    placeholder = texts.gettext("Show a private picture again")
+    return MenuContent(custom_id=SHOW, placeholder=placeholder, choices=choices) if choices else None
 
 
 def history_lines(page: Page, texts: Texts) -> list[str]:
     """One line for each job: when, what, how many pictures, what became of it, and where it is."""
     if not page.jobs:
         return [texts.gettext("You have asked for nothing yet.")]
-    return [f"- {' · '.join(_parts(job, texts))}" for job in page.jobs]
+    return [texts.item(_parts(job, texts)) for job in page.jobs]
 
 
 def message_address(job: Job) -> str | None:
@@ -106,13 +135,24 @@ def _parts(job: Job, texts: Texts) -> Iterator[str]:
 def _outcome(job: Job, texts: Texts) -> str:
     if job.deleted_at is not None:
         return texts.gettext("deleted")
+    if not job.state.final:
+        return standing(job, None, texts)
+    counts = Counter(image.state for image in job.images)
+    if len(counts) > 1:
+        return ", ".join(_counted(counts, texts))
     if job.state is State.DONE:
         return texts.gettext("painted")
-    if job.state is State.FAILED:
-        return texts.gettext("not painted")
-    if job.state is State.CANCELLED:
-        return texts.gettext("cancelled")
-    return standing(job, None, texts)
+    return texts.gettext("not painted") if job.state is State.FAILED else texts.gettext("cancelled")
+
+
+def _counted(counts: Counter[State], texts: Texts) -> Iterator[str]:
+    """How many pictures of a job came to each end."""
+    if done := counts[State.DONE]:
+        yield texts.gettext("painted: {count}", count=done)
+    if failed := counts[State.FAILED]:
+        yield texts.gettext("not painted: {count}", count=failed)
+    if cancelled := counts[State.CANCELLED]:
+        yield texts.gettext("cancelled: {count}", count=cancelled)
 
 
 def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:

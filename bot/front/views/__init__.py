@@ -1,20 +1,35 @@
-"""Buttons. They hold ids, of a job and perhaps an image or of an interaction, and so outlive restarts."""
+"""Buttons and menus. They hold ids, of a job, an image or an interaction, and so outlive restarts."""
 
 from bot.front.views.again import AgainButton
 from bot.front.views.cancel import CancelButton
+from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
 from bot.front.views.delete import DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
+from bot.front.views.show import ShowMenu
 from bot.front.views.vary import VaryButton
 
-BUTTONS = (AgainButton, CancelButton, DeleteButton, EnlargeButton, HistoryButton, VaryButton)
+BUTTONS = (
+    AgainButton,
+    CancelAllButton,
+    CancelButton,
+    CancelMenu,
+    DeleteButton,
+    EnlargeButton,
+    HistoryButton,
+    ShowMenu,
+    VaryButton,
+)
 
 __all__ = [
     "BUTTONS",
     "AgainButton",
+    "CancelAllButton",
     "CancelButton",
+    "CancelMenu",
     "DeleteButton",
     "EnlargeButton",
     "HistoryButton",
+    "ShowMenu",
     "VaryButton",
 ]

@@ -39,6 +39,7 @@ class HistoryButton(
             await acknowledge_press(interaction)
             parts = parts_of(interaction)
             found = await page_beside(parts.store, interaction.user.id, way=self.way, key=self.key)
-            await interaction.edit_original_response(view=history_view(found, parts.texts(interaction)))
+            view = history_view(found, parts.texts(interaction), now=parts.clock())
+            await interaction.edit_original_response(view=view)
         except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
             await report(interaction, error)

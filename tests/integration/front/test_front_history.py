@@ -6,7 +6,7 @@ from collections import Counter
 
 from front_tools import ephemeral, finished, queued, text_of
 from recipes import origin, recipe
-from serving import Served, serving
+from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
 from bot.config import Config
@@ -71,3 +71,26 @@ async def test_a_role_of_weight_two_is_painted_twice_as_much_while_both_flood(
         claims = await store.claim("worker", limit=30, ttl=60.0)
         owners = Counter([(await store.job(claim.job_id)).origin.user_id for claim in claims])
     assert owners == {PEOPLE[0].id: 20, PEOPLE[3].id: 10}
+
+
+async def test_a_private_picture_is_shown_again_to_its_owner_alone(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, shown = await finished(served, ravi, "a secret", private=True)
+    listed = await ravi.message_of(await ravi.use("history"))
+    interaction = await ravi.press(listed, "Show a private picture again", values=[job.id])
+    again = await ravi.message_of(interaction, lambda message: bool(message["attachments"]))
+    assert ephemeral(again)
+    assert again["id"] != shown["id"]
+    assert await ravi.pictures(again) == await ravi.pictures(shown)
+    assert "a secret" in text_of(again)
+    assert not [seen for seen in await omar.messages() if seen["id"] == again["id"]]
+    await ravi.press(again, "Delete")
+    await until(lambda: _deleted(served.store, job.id))
+    listed = await ravi.message_of(await ravi.use("history"))
+    assert "deleted" in text_of(listed)
+    assert "history_show" not in str(listed["components"])
+
+
+async def _deleted(store: Store, job_id: str) -> bool:
+    return (await store.job(job_id)).deleted_at is not None

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from front_tools import ephemeral, job_of, queued, refusal, text_of
+from typing import Any
+
+from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
 from serving import Served, until
 
 from bot.jobs import State
 from bot.sandbox.client import Member
+from bot.sandbox.component_rules import walk
+
+
+def menu_of(message: Message) -> Any:
+    """The only menu of a message."""
+    (menu,) = [part for _, part in walk(message["components"]) if "options" in part]
+    return menu
 
 
 async def closed_to_somebody(served: Served, channel: str) -> bool:
@@ -65,21 +74,64 @@ async def test_cancel_cancels_the_only_request_of_the_asker(
     await queued(ravi, "a boat")
     await queued(omar, "a tree")
     told = await ravi.message_of(await ravi.use("cancel"))
-    assert text_of(told) == "Cancelled: a boat"
+    assert text_of(told).strip() == "Cancelled: a boat"
     assert [job.recipe.prompt for job in await served.store.active_jobs()] == ["a tree"]
     await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
 
 
-async def test_cancel_asks_which_of_several(served: Served, ravi: Member) -> None:
-    await queued(ravi, "one")
-    await queued(ravi, "two")
-    told = await refusal(ravi, await ravi.use("cancel"))
-    assert told == "You have 2 requests: choose the one to cancel, or all of them."
+async def test_several_requests_are_listed_and_cancelled_at_once_from_a_menu(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    for prompt in ("one", "two", "three"):
+        await queued(ravi, prompt)
+    asked = await ravi.message_of(await ravi.use("cancel"))
+    assert ephemeral(asked)
+    assert "You have 3 requests: choose what to cancel." in text_of(asked)
+    choices = {choice["label"]: choice["value"] for choice in menu_of(asked)["options"]}
+    await ravi.press(asked, "Your requests", values=[choices["one"], choices["three"]])
+    await ravi.wait_for_message(lambda message: text_of(message).strip() == "Cancelled 2 requests.")
+    assert [job.recipe.prompt for job in await served.store.active_jobs()] == ["two"]
+
+
+async def test_all_requests_are_cancelled_by_a_button(served: Served, ravi: Member, omar: Member) -> None:
+    await queued(omar, "a tree")
+    for prompt in ("one", "two"):
+        await queued(ravi, prompt)
     choices = await ravi.autocomplete("cancel", "job", "")
     assert [choice["name"].rsplit(" · ", 1)[-1] for choice in choices] == ["All of mine", "one", "two"]
-    told_of_all = await ravi.message_of(await ravi.use("cancel", job="All"))
-    assert text_of(told_of_all) == "Cancelled 2 requests."
+    asked = await ravi.message_of(await ravi.use("cancel"))
+    await ravi.press(asked, "All of mine")
+    await ravi.wait_for_message(lambda message: text_of(message).strip() == "Cancelled 2 requests.")
+    assert [job.recipe.prompt for job in await served.store.active_jobs()] == ["a tree"]
+
+
+async def test_a_moderator_chooses_among_the_requests_of_others_by_name(
+    served: Served, ravi: Member, omar: Member, mina: Member
+) -> None:
+    await queued(ravi, "a boat", variants=4)
+    await queued(omar, "a tree", private=True)
+    asked = await mina.message_of(await mina.use("cancel"))
+    boat, tree = menu_of(asked)["options"]
+    assert boat["label"] == "a boat"
+    assert boat["description"].startswith("Ravi · 4 pictures · ")
+    assert (tree["label"], tree["description"].split(" · ")[0]) == ("private", "Omar")
+    await mina.press(asked, "Requests of others", values=[boat["value"], tree["value"]])
+    await mina.wait_for_message(lambda message: text_of(message).strip() == "Cancelled 2 requests.")
     assert await served.store.active_jobs() == []
+
+
+async def test_a_request_that_was_partly_painted_says_so_when_it_is_cancelled(
+    served: Served, ravi: Member
+) -> None:
+    await queued(ravi, "a boat", variants=3)
+    await served.paint_one()
+    told = await ravi.message_of(await ravi.use("cancel"))
+    kept = "1 of 3 pictures were painted already and are kept."
+    assert text_of(told).strip() == f"Cancelled: a boat\n{kept}"
+    shown = await ravi.wait_for_message(lambda message: bool(message["attachments"]))
+    assert "2 of 3 pictures were cancelled." in text_of(shown)
+    listed = await ravi.message_of(await ravi.use("history"))
+    assert "3 pictures · painted: 1, cancelled: 2 · " in text_of(listed)
 
 
 async def test_cancel_without_any_request_says_so(served: Served, yuna: Member) -> None:

@@ -38,6 +38,11 @@ def test_a_line_says_when_what_how_many_what_became_of_it_and_where() -> None:
         (job_of(State.WAITING), "waiting"),
         (job_of(State.RUNNING, step=3), "painting, step 3 of 20"),
         (done(deleted_at=5.0), "deleted"),
+        (job_of(State.DONE, State.CANCELLED, State.CANCELLED), "3 pictures · painted: 1, cancelled: 2"),
+        (
+            job_of(State.FAILED, State.DONE, State.CANCELLED),
+            "3 pictures · painted: 1, not painted: 1, cancelled: 1",
+        ),
     ],
 )
 def test_a_line_says_what_became_of_a_job(job: Job, said: str) -> None:
@@ -59,12 +64,23 @@ def test_only_a_message_that_is_there_to_be_seen_is_linked() -> None:
     assert message_address(direct) == "https://discord.com/channels/@me/6/7"
 
 
+def test_private_pictures_that_are_there_can_be_shown_again() -> None:
+    private = replace(done(), origin=origin(2, private=True))
+    jobs = (done(), private, replace(private, deleted_at=1.0), job_of(State.FAILED, origin=private.origin))
+    found = Page(jobs=jobs, older=False, newer=False)
+    (container,) = history_view(found, ENGLISH, now=60.0).to_components()
+    (menu,) = container["components"][1]["components"]
+    assert menu["placeholder"] == "Show a private picture again"
+    (choice,) = menu["options"]
+    assert (choice["label"], choice["description"]) == ("*a boat* <@3>", "1 picture · 1 minute ago")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_whole_page_of_long_prompts_fits_a_message(language: str) -> None:
     ids = {"guild_id": 2**63 - 1, "channel_id": 2**63 - 1}
     long = job_of(State.DONE, recipe=recipe(prompt="*" * 500), origin=origin(2**63 - 1, **ids))
     page = Page(jobs=(replace(long, message_id=2**63 - 1),) * PAGE_JOBS, older=True, newer=True)
-    (container,) = history_view(page, Texts.for_locale(language)).to_components()
+    (container,) = history_view(page, Texts.for_locale(language), now=1e9).to_components()
     text, row = container["components"]
     assert len(text["content"]) <= 4000
     assert [button["custom_id"] for button in row["components"]] == [

@@ -10,11 +10,13 @@ import pytest
 from recipes import job_of, origin, recipe
 
 from bot.config import MAX_MODELS, Config
+from bot.delivery.layout import layout
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page, sentence_for
-from bot.front.commands.cancel import job_name, said_of_cancelled
+from bot.front.commands.cancel import choosing, said_of_cancelled
 from bot.front.commands.help import help_text
 from bot.front.commands.imagine import imagine_options
+from bot.front.commands.naming import request_facts, request_name
 from bot.front.commands.queue import Listing, queue_lines, totals_line
 from bot.jobs import Job, Position, State
 from bot.texts import LANGUAGES, Texts
@@ -129,20 +131,57 @@ def test_the_help_of_many_models_still_fits_a_message(language: str) -> None:
     assert len(container["components"][0]["content"]) <= MAX_PAGE
 
 
-def test_a_request_offered_for_choice_fits_a_choice() -> None:
-    long = replace(job("abcd1234"), recipe=replace(job("x").recipe, prompt="x" * 2000))
-    assert len(job_name(long, viewer=OTHER, texts=KOREAN)) <= 100
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_request_offered_for_choice_fits_a_choice(language: str) -> None:
+    texts = Texts.for_locale(language)
+    long = job_of(*[State.RUNNING] * 9, recipe=recipe(prompt="x" * 2000), origin=RAVIS, step=3)
+    assert len(request_name(long, now=5e6, texts=texts, named=True)) <= 100
+    assert len(request_facts(long, now=5e6, texts=texts, named=True)) <= 100
+    layout(choosing([long], [long], now=5e6, texts=texts)).to_components()
+
+
+RAVIS = origin(1, user_id=OTHER, user_name="Ravi")
+
+
+def test_a_moderator_chooses_by_person_pictures_age_and_words() -> None:
+    theirs = job_of(*[State.WAITING] * 4, recipe=recipe(prompt="a boat"), origin=RAVIS)
+    assert request_name(theirs, now=180.0, texts=ENGLISH, named=True) == (
+        "Ravi · 4 pictures · 3 minutes ago · waiting · a boat"
+    )
+    (menu,) = choosing([], [theirs], now=180.0, texts=ENGLISH).menus
+    (choice,) = menu.choices
+    assert (choice.label, choice.description) == ("a boat", "Ravi · 4 pictures · 3 minutes ago · waiting")
+
+
+def test_an_asker_whose_name_is_not_known_is_a_number() -> None:
+    assert request_facts(job("x", user=OTHER), now=9.0, texts=ENGLISH, named=True).startswith("2 · ")
 
 
 def test_a_private_request_shows_its_words_to_its_owner_alone() -> None:
     private = job("abcd1234", private=True)
-    assert job_name(private, viewer=ME, texts=ENGLISH).endswith("*abcd1234* <@3>")
-    assert job_name(private, viewer=OTHER, texts=ENGLISH).endswith(" · private")
+    mine, theirs = (request_name(private, now=9.0, texts=ENGLISH, named=named) for named in (False, True))
+    assert mine.endswith(" · *abcd1234* <@3>")
+    assert theirs.endswith(" · private")
+
+
+def test_how_many_requests_there_are_is_followed_by_them() -> None:
+    content = choosing([job(f"a{number}") for number in range(30)], [], now=9.0, texts=ENGLISH)
+    assert content.heading == "You have 30 requests: choose what to cancel.\nA menu lists the first 25."
+    (menu,) = content.menus
+    assert (len(menu.choices), menu.most) == (25, 25)
+    assert [button.label for button in content.buttons] == ["All of mine"]
 
 
 def test_what_was_cancelled_is_said() -> None:
     assert said_of_cancelled([job("one")], ENGLISH).startswith("Cancelled: \\*one\\*")
     assert said_of_cancelled([job("one"), job("two")], ENGLISH) == "Cancelled 2 requests."
+
+
+def test_what_of_a_cancelled_request_was_painted_already_is_said() -> None:
+    partly = job_of(State.DONE, State.CANCELLED, State.CANCELLED, recipe=recipe(prompt="a boat"))
+    kept = "1 of {} pictures were painted already and are kept."
+    assert said_of_cancelled([partly], ENGLISH) == f"Cancelled: a boat\n{kept.format(3)}"
+    assert said_of_cancelled([partly, job("two")], ENGLISH) == f"Cancelled 2 requests. {kept.format(4)}"
 
 
 def test_a_persons_mistake_is_told_in_their_language_with_nothing_for_discord_to_read() -> None:

@@ -1,0 +1,57 @@
+"""The menus of requests to cancel, and the button for all of one's own."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Self
+
+import discord
+
+from bot.front.answers import report
+from bot.front.commands.cancel import CANCEL_ALL, MINE, OTHERS, cancel_all, cancel_chosen
+from bot.front.first_answers import acknowledge_press
+from bot.front.parts import Interaction, parts_of
+
+
+class CancelMenu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=f"(?:{MINE}|{OTHERS})"):
+    """Cancels what is chosen; who may do that is looked at for each request anew."""
+
+    @classmethod
+    async def from_custom_id(
+        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
+    ) -> Self:
+        """The menu that was used."""
+        if not isinstance(item, discord.ui.Select):
+            raise TypeError(f"{match[0]} is not a menu")
+        return cls(item)
+
+    async def callback(self, interaction: Interaction) -> None:
+        """Cancel; this is the edge where any error becomes a sentence."""
+        with parts_of(interaction).underway.one():
+            try:
+                await acknowledge_press(interaction)
+                await cancel_chosen(interaction, self.item.values)
+            except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
+                await report(interaction, error)
+
+
+class CancelAllButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=CANCEL_ALL):
+    """Cancels everything that whoever presses it has asked for."""
+
+    @classmethod
+    async def from_custom_id(
+        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
+    ) -> Self:
+        """The button that was pressed."""
+        if not isinstance(item, discord.ui.Button):
+            raise TypeError(f"{match[0]} is not a button")
+        return cls(item)
+
+    async def callback(self, interaction: Interaction) -> None:
+        """Cancel; this is the edge where any error becomes a sentence."""
+        with parts_of(interaction).underway.one():
+            try:
+                await acknowledge_press(interaction)
+                await cancel_all(interaction)
+            except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
+                await report(interaction, error)

@@ -1,0 +1,77 @@
+"""The menu that shows a person's private pictures to them again."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from typing import Any, Self
+
+import discord
+
+from bot.delivery.layout import layout
+from bot.delivery.pictures import fit
+from bot.delivery.render import MessageContent, render, without_picture
+from bot.errors import MissingArtifact, UnknownJob, UserMistake
+from bot.front.answers import report
+from bot.front.commands.history import SHOW, can_be_shown
+from bot.front.first_answers import acknowledge
+from bot.front.parts import Interaction, parts_of
+
+LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
+
+
+async def show_again(interaction: Interaction, job_id: str) -> None:
+    """Answer with a job's pictures and buttons, to its owner alone.
+
+    Raises UnknownJob where it is somebody else's, UserMistake `no_picture` where there is none to show.
+    """
+    await acknowledge(interaction, private=True)
+    parts = parts_of(interaction)
+    job = await parts.store.job(job_id)
+    if job.origin.user_id != interaction.user.id:
+        raise UnknownJob(job=job_id)
+    if not can_be_shown(job):
+        raise UserMistake("no_picture")
+    texts = parts.texts(interaction)
+    content = render(job, None, texts, offers=parts.offers)
+    try:
+        file = await _file(interaction, content)
+    except MissingArtifact:
+        await interaction.edit_original_response(view=layout(without_picture(content, texts)))
+        return
+    await interaction.edit_original_response(
+        view=layout(content, file_name=file.filename), attachments=[file]
+    )
+
+
+async def _file(interaction: Interaction, content: MessageContent) -> discord.File:
+    """The pictures of `content` in one file, small enough for every place."""
+    if content.picture is None:
+        raise UserMistake("no_picture")
+    parts = parts_of(interaction)
+    async with parts.fitting:
+        files = [await parts.artifacts.get(name) for name in content.picture.artifacts]
+        fitted = await asyncio.to_thread(fit, files, LIMIT)
+    return discord.File(io.BytesIO(fitted.data), filename=content.picture.stem + fitted.suffix)
+
+
+class ShowMenu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=SHOW):
+    """Shows the chosen job's pictures to whoever asked for them."""
+
+    @classmethod
+    async def from_custom_id(
+        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
+    ) -> Self:
+        """The menu that was used."""
+        if not isinstance(item, discord.ui.Select):
+            raise TypeError(f"{match[0]} is not a menu")
+        return cls(item)
+
+    async def callback(self, interaction: Interaction) -> None:
+        """Show them; this is the edge where any error becomes a sentence."""
+        with parts_of(interaction).underway.one():
+            try:
+                await show_again(interaction, self.item.values[0])
+            except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
+                await report(interaction, error)
