@@ -213,6 +213,7 @@ def check_config(path: Path) -> None:
     check_url(config.queue.database)
     if config.discord.token_file:
         config.discord.read_token()
+    config.web.read_token()
     _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)
     for doubt in config.doubts:

@@ -26,10 +26,16 @@ from pydantic import (
 )
 from yarl import URL
 
-from bot.config_addresses import check_api_url, check_database, check_gateway_url, readable_on_the_way
+from bot.config_addresses import (
+    check_api_url,
+    check_database,
+    check_gateway_url,
+    is_loopback,
+    readable_on_the_way,
+)
 from bot.config_mistakes import Impossible, sentences
-from bot.discretion import discreet
 from bot.errors import ConfigurationError
+from bot.token_files import checked_token, read_token_file
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
 
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
@@ -39,7 +45,6 @@ LORA_NAME = r"[\w.+-]{1,60}"
 MAX_LORA_RANK = 4096
 BATCH_WAIT_SECONDS = 8.0
 MAX_SHARDS = 100_000
-MAX_FILE_NAME = 40  # a name without a folder; a token is longer
 MAX_MODELS = 25  # as many as Discord shows in one list of choices
 
 
@@ -126,39 +131,13 @@ class DiscordConfig(_Section):
     def read_token(self, environ: Mapping[str, str] | None = None) -> str:
         """The bot's token from `token_file`, else from `DISCORD_TOKEN`; `ConfigurationError` without one."""
         if self.token_file:
-            _refuse_pasted_token(self.token_file)
-            try:
-                token = Path(self.token_file).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not a text file"
-                raise ConfigurationError(
-                    f"The token file {self.token_file} cannot be read: {reason}."
-                ) from None
-            if not token:
-                raise ConfigurationError(f"The token file {self.token_file} is empty.")
-            return _checked_token(token, f"the token file {self.token_file}")
+            return read_token_file(self.token_file, key="discord.token_file")
         token = (os.environ if environ is None else environ).get("DISCORD_TOKEN", "").strip()
         if not token:
             raise ConfigurationError(
                 "There is no token: set DISCORD_TOKEN, or name a file in discord.token_file."
             )
-        return _checked_token(token, "DISCORD_TOKEN")
-
-
-def _refuse_pasted_token(token_file: str) -> None:
-    """Raise ConfigurationError, which does not repeat it, where a token stands in the place of its file."""
-    long_word = len(token_file) > MAX_FILE_NAME and "/" not in token_file
-    if discreet(token_file) != token_file or (long_word and not Path(token_file).exists()):
-        raise ConfigurationError(
-            "discord.token_file holds what looks like the token itself: write it into a file of its own, "
-            "and the name of that file here."
-        )
-
-
-def _checked_token(token: str, place: str) -> str:
-    if not re.fullmatch(r"[!-~]+", token):  # it goes into a header; and it is not repeated, being a secret
-        raise ConfigurationError(f"What {place} holds is not a token: a token is one word of Latin letters.")
-    return token
+        return checked_token(token, "DISCORD_TOKEN")
 
 
 class ModelConfig(_Section):
@@ -311,6 +290,22 @@ class WebConfig(_Section):
 
     host: str = ""
     port: Annotated[int, Field(ge=0, le=65535)] = 0
+    token_file: Annotated[str, Field(validate_default=True)] = ""
+
+    @field_validator("token_file")
+    @classmethod
+    def _needed_beyond_the_loopback(cls, value: str, info: ValidationInfo) -> str:
+        host = info.data.get("host", "")
+        if info.data.get("port") and not value and not is_loopback(host):
+            raise Impossible(
+                f"others than this machine reach {host}, so metrics and health need a token: write a long "
+                "random word into a file, and its name here"
+            )
+        return value
+
+    def read_token(self) -> str | None:
+        """The token that the pages ask for; None where they ask for none. Raises ConfigurationError."""
+        return read_token_file(self.token_file, key="web.token_file") if self.token_file else None
 
 
 class LogConfig(_Section):

@@ -45,11 +45,12 @@ def readable_on_the_way(address: str) -> bool:
         url = URL(address)
     except ValueError:
         return False
-    return url.scheme in PLAIN and url.host is not None and not _is_loopback(url.host)
+    return url.scheme in PLAIN and url.host is not None and not is_loopback(url.host)
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine alone; an empty one is."""
+    if not host or host == "localhost" or host.endswith(".localhost"):
         return True
     try:
         return ip_address(host).is_loopback

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from bot import restarts
@@ -15,38 +17,64 @@ from bot.store import Store
 from bot.web.health import Check
 from bot.web.server import serving
 
+BACKLOG_SECONDS = 1.0
+
 
 async def watch(
     config: Config, store: Store, metrics: Metrics, checks: dict[str, Check], stack: AsyncExitStack
 ) -> None:
     """Serve the pages where the configuration wants them, and watch the event loop; `stack` ends both.
 
-    Parts that come later add themselves to `checks`. Raises ConfigurationError for a port that is taken.
+    Parts that come later add themselves to `checks`. Raises ConfigurationError for a port that is taken, or a
+    token that cannot be read.
     """
     metrics.worker.process_restarts.set(restarts.count(os.environ))
-
-    async def reachable() -> str:
-        try:
-            await store.backlog()
-        except StoreUnavailable as error:
-            return str(error)
-        return WELL
-
-    checks["store"] = reachable
+    backlog = BacklogReader(store, metrics)
+    checks["store"] = backlog.check
     watching = asyncio.create_task(StallWatch(metrics.loop).run(), name="stalls")
     stack.callback(watching.cancel)
     web = config.web
-    pages = serving(web.host, web.port, metrics, refresh=lambda: read_backlog(store, metrics), checks=checks)
+    pages = serving(
+        web.host, web.port, metrics, refresh=backlog.refresh, checks=checks, token=web.read_token()
+    )
     await stack.enter_async_context(pages)
 
 
-async def read_backlog(store: Store, metrics: Metrics) -> None:
-    """Bring the metrics of what waits up to date; as they were where the store cannot be read."""
-    try:
-        backlog = await store.backlog()
-    except StoreUnavailable:
-        return
-    metrics.store.waiting.set(backlog.waiting)
-    metrics.store.running.set(backlog.running)
-    metrics.store.undelivered.set(backlog.undelivered)
-    metrics.store.oldest_undelivered.set(backlog.oldest_seconds)
+class BacklogReader:
+    """Brings the metrics of the queue up to date, with at most one query in `BACKLOG_SECONDS`.
+
+    However often the pages are asked for, the database is not.
+    """
+
+    def __init__(
+        self, store: Store, metrics: Metrics, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+        self._read_at: float | None = None
+        self._answer = WELL
+
+    async def check(self) -> str:
+        """Whether the store can be read: "well", or what is wrong."""
+        await self.refresh()
+        return self._answer
+
+    async def refresh(self) -> None:
+        """Read the backlog unless that was done just now; where it cannot be read, the metrics stay."""
+        async with self._one_at_a_time:
+            if self._read_at is not None and self._clock() - self._read_at < BACKLOG_SECONDS:
+                return
+            try:
+                backlog = await self._store.backlog()
+            except StoreUnavailable as error:
+                self._answer = str(error)
+            else:
+                self._answer = WELL
+                of_store = self._metrics.store
+                of_store.waiting.set(backlog.waiting)
+                of_store.running.set(backlog.running)
+                of_store.undelivered.set(backlog.undelivered)
+                of_store.oldest_undelivered.set(backlog.oldest_seconds)
+            self._read_at = self._clock()

@@ -1,13 +1,14 @@
-"""Serves /metrics for Prometheus and /health for whoever starts the process anew."""
+"""Serves /metrics for Prometheus, /health for operators, and /livez and /readyz for probes."""
 
 from __future__ import annotations
 
 import json
 import logging
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from bot.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
@@ -22,20 +23,24 @@ Refresh = Callable[[], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(
-    host: str, port: int, metrics: Metrics, *, refresh: Refresh, checks: Mapping[str, Check]
+    host: str,
+    port: int,
+    metrics: Metrics,
+    *,
+    refresh: Refresh,
+    checks: Mapping[str, Check],
+    token: str | None = None,
 ) -> AsyncIterator[None]:
     """Listen at `host` (empty: loopback) and `port` (0: do not) until left.
 
-    `refresh` reads what is only known when somebody asks. Raises ConfigurationError where the address is
-    taken or is none of this machine's.
+    `refresh` reads what is only known when somebody asks. With a `token`, /metrics and /health answer only
+    requests that carry it. Raises ConfigurationError where the address is taken or is none of this machine's.
     """
     if not port:
         yield
         return
-    pages = _Pages(metrics, refresh, checks)
     app = web.Application()
-    app.router.add_get("/metrics", pages.metrics)
-    app.router.add_get("/health", pages.health)
+    app.add_routes(_Pages(metrics, refresh, checks, token).routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
@@ -52,17 +57,54 @@ async def serving(
 
 
 class _Pages:
-    def __init__(self, metrics: Metrics, refresh: Refresh, checks: Mapping[str, Check]) -> None:
+    def __init__(
+        self, metrics: Metrics, refresh: Refresh, checks: Mapping[str, Check], token: str | None
+    ) -> None:
         self._metrics = metrics
         self._refresh = refresh
         self._checks = checks
+        self._token = token
 
-    async def metrics(self, _request: web.Request) -> web.Response:
+    def routes(self) -> list[web.RouteDef]:
+        """Every page."""
+        return [
+            web.get("/metrics", self._metrics_page),
+            web.get("/health", self._health_page),
+            web.get("/livez", self._livez),
+            web.get("/readyz", self._readyz),
+        ]
+
+    async def _metrics_page(self, request: web.Request) -> web.Response:
+        self._ask_for_token(request)
         await self._refresh()
         return web.Response(body=self._metrics.text(), headers={"Content-Type": PROMETHEUS})
 
-    async def health(self, _request: web.Request) -> web.Response:
+    async def _health_page(self, request: web.Request) -> web.Response:
+        self._ask_for_token(request)
         parts = await examine(self._checks)
-        well = all(answer == WELL for answer in parts.values())
+        well = _all_well(parts)
         body = json.dumps({"status": WELL if well else "unwell", "parts": parts}, ensure_ascii=False)
         return web.Response(status=200 if well else 503, text=body, content_type="application/json")
+
+    async def _livez(self, _request: web.Request) -> web.Response:
+        """Say that the process lives: its event loop has come to this line."""
+        return web.Response(text="live")
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        """Say whether the process and all that it depends on are well, without the reasons."""
+        ready = _all_well(await examine(self._checks))
+        return web.Response(status=200 if ready else 503, text="ready" if ready else "not ready")
+
+    def _ask_for_token(self, request: web.Request) -> None:
+        if self._token is None:
+            return
+        scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() != "bearer" or not secrets.compare_digest(given.encode(), self._token.encode()):
+            raise web.HTTPUnauthorized(
+                headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
+                text="This page asks for the token of [web] token_file.",
+            )
+
+
+def _all_well(parts: Mapping[str, str]) -> bool:
+    return all(answer == WELL for answer in parts.values())

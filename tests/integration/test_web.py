@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 
 import aiohttp
 import pytest
+from stores import Clock
 
+from bot.app.watching import BacklogReader
 from bot.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
+from bot.store import Store
+from bot.store.backlog import Backlog
 from bot.web.server import serving
 
 
@@ -46,6 +51,27 @@ async def test_metrics_are_read_when_somebody_asks() -> None:
         assert "sdjax_images_waiting 7.0" in await page.text()
 
 
+async def test_the_backlog_is_read_once_a_second_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    store, clock = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"), Clock()
+    backlog, readings = store.backlog, 0
+
+    async def counted() -> Backlog:
+        nonlocal readings
+        readings += 1
+        return await backlog()
+
+    store.backlog = counted  # type: ignore[method-assign]
+    reader = BacklogReader(store, Metrics(), clock=clock)
+    try:
+        await asyncio.gather(*(reader.refresh() for _ in range(20)), *(reader.check() for _ in range(20)))
+        assert readings == 1
+        clock.now += 1.0
+        assert await reader.check() == WELL
+        assert readings == 2
+    finally:
+        await store.close()
+
+
 async def test_health_names_each_part_and_is_bad_when_one_is() -> None:
     port, checks = free_port(), {"store": well, "outbox": well}
     async with (
@@ -78,6 +104,48 @@ async def test_a_part_that_does_not_answer_is_not_well(monkeypatch: pytest.Monke
     ):
         assert page.status == 503
         assert "no answer" in (await page.json())["parts"]["engine"]
+
+
+async def test_a_process_lives_while_what_it_depends_on_is_away() -> None:
+    port, checks = free_port(), {"store": ill}
+    async with (
+        serving("", port, Metrics(), refresh=nothing, checks=checks),
+        aiohttp.ClientSession() as people,
+    ):
+        assert await answer(people, port, "/livez") == (200, "live")
+        assert await answer(people, port, "/readyz") == (503, "not ready")
+        checks["store"] = well
+        assert await answer(people, port, "/readyz") == (200, "ready")
+
+
+@pytest.mark.parametrize("given", [None, "Bearer wrong", "Bearer ", "Basic secret", "secret"])
+async def test_a_token_guards_figures_and_reasons_but_no_probe(given: str | None) -> None:
+    port, headers = free_port(), {} if given is None else {"Authorization": given}
+    async with (
+        serving("", port, Metrics(), refresh=nothing, checks={"store": ill}, token="secret"),
+        aiohttp.ClientSession(headers=headers) as people,
+    ):
+        for page in ("/metrics", "/health"):
+            status, text = await answer(people, port, page)
+            assert status == 401
+            assert "the disk is full" not in text
+        assert await answer(people, port, "/livez") == (200, "live")
+        assert await answer(people, port, "/readyz") == (503, "not ready")
+
+
+async def test_the_token_opens_both_pages() -> None:
+    port, headers = free_port(), {"Authorization": "Bearer secret"}
+    async with (
+        serving("", port, Metrics(), refresh=nothing, checks={"store": well}, token="secret"),
+        aiohttp.ClientSession(headers=headers) as people,
+    ):
+        assert (await answer(people, port, "/metrics"))[0] == 200
+        assert (await answer(people, port, "/health"))[0] == 200
+
+
+async def answer(people: aiohttp.ClientSession, port: int, page: str) -> tuple[int, str]:
+    async with people.get(f"http://127.0.0.1:{port}{page}") as found:
+        return found.status, await found.text()
 
 
 async def test_a_port_that_is_taken_is_a_mistake_in_the_configuration() -> None:

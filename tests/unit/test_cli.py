@@ -92,7 +92,10 @@ def test_every_mistake_of_a_configuration_is_named_at_once(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[discord]\ntoken_file = "not there"\n', "The token file not there cannot be read"),
+        (
+            '[discord]\ntoken_file = "not there"\n',
+            "discord.token_file: the token file not there cannot be read",
+        ),
         ('[[models]]\ncheckpoint = "/not/there"\n', "There is no checkpoint /not/there."),
     ],
 )

@@ -280,6 +280,20 @@ def test_a_missing_token_is_one_sentence(tmp_path: Path) -> None:
         DiscordConfig(token_file=str(tmp_path / "empty")).read_token({})
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "bot.example"])
+def test_pages_that_others_reach_need_a_token(host: str, tmp_path: Path) -> None:
+    (mistake,) = mistakes_in({"web": {"host": host, "port": 9100}})
+    assert mistake.startswith("web.token_file: others than this machine reach")
+    (tmp_path / "token").write_text("secret\n")
+    told = {"host": host, "port": 9100, "token_file": str(tmp_path / "token")}
+    assert Config.parse({"web": told}).web.read_token() == "secret"
+
+
+@pytest.mark.parametrize("web", [{"port": 9100}, {"host": "127.0.0.1", "port": 9100}, {"host": "0.0.0.0"}])
+def test_pages_that_nobody_else_reaches_need_none(web: dict[str, object]) -> None:
+    assert Config.parse({"web": web}).web.read_token() is None
+
+
 def test_loras_of_a_model_are_offered_by_their_names() -> None:
     model = ModelConfig(loras={"ink": "loras/ink.safetensors", "paper_cut-2": "p.safetensors"})
     assert model.offer.loras == ("ink", "paper_cut-2")
