@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from bot.cli_bar import step_bar
+from bot.cli_parameters import LoraFile, PictureFile, Size, WeightsVariant
 from bot.discretion import discreet
 from bot.errors import BotError, ConfigurationError
 from sdjax_engine.heap import collector_at_rest
@@ -39,51 +41,6 @@ log = logging.getLogger(__name__)
 
 FAILED, MISTAKE = 1, 2
 MAX_VARIANTS = 9
-
-
-class Size(click.ParamType[tuple[int, int]]):
-    """A size such as 512x384: width and height in pixels, multiples of 8."""
-
-    name = "WxH"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """The (width, height)."""
-        if isinstance(value, tuple):
-            return int(value[0]), int(value[1])
-        width, _, height = str(value).lower().partition("x")
-        if not (width.isascii() and width.isdigit() and height.isascii() and height.isdigit()):
-            self.fail(f"“{value}” is not a size: write width x height, such as 512x512.", param, ctx)
-        size = int(width), int(height)
-        if any(side % 8 or not 64 <= side <= 2048 for side in size):
-            self.fail(f"{value} cannot be painted: each side is a multiple of 8 from 64 to 2048.", param, ctx)
-        return size
-
-
-class LoraFile(click.ParamType[tuple[Path, float]]):
-    """A LoRA's file, and after a colon how strongly it works: style.safetensors:0.8."""
-
-    name = "FILE[:WEIGHT]"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Path, float]:
-        """The file and the weight."""
-        if isinstance(value, tuple):
-            return Path(value[0]), float(value[1])
-        text = str(value)
-        name, _, number = text.rpartition(":")
-        try:
-            file, weight = (Path(name), float(number)) if name else (Path(text), 1.0)
-        except ValueError:
-            file, weight = Path(text), 1.0
-        if not file.is_file():
-            self.fail(f"there is no file {file}.", param, ctx)
-        return file, weight
-
-
-PICTURE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -257,8 +214,8 @@ def devices() -> None:
 @click.option("--sampler", type=click.Choice([sampler.value for sampler in Sampler], case_sensitive=False))
 @click.option("--size", type=Size(), help="Width and height in pixels, such as 512x512.")
 @click.option("--enlarge", type=Size(), help="Enlarge the finished picture to this size and refine it.")
-@click.option("--image", type=PICTURE, help="A picture to start from.")
-@click.option("--mask", type=PICTURE, help="What of it to paint anew: the white part of this picture.")
+@click.option("--image", type=PictureFile(), help="A picture to start from.")
+@click.option("--mask", type=PictureFile(), help="What of it to paint anew: the white part of this picture.")
 @click.option(
     "--strength",
     type=click.FloatRange(0, 1),
@@ -267,7 +224,7 @@ def devices() -> None:
 @click.option("--lora", "loras", type=LoraFile(), multiple=True, help="A LoRA's file; may be repeated.")
 @click.option("--model", "source", default="demo", help="A checkpoint's folder or file, or its hub id.")
 @click.option("--revision", help="The hub checkpoint's revision.")
-@click.option("--variant", help="The checkpoint's variant of weights, such as fp16.")
+@click.option("--variant", type=WeightsVariant(), help="The checkpoint's variant of weights, such as fp16.")
 @click.option(
     "--dtype", type=click.Choice(["float32", "bfloat16"]), default="float32", help="Of the networks."
 )
@@ -284,6 +241,8 @@ def imagine(
     """
     if not wish["prompt"].strip():
         raise InvalidRequest("empty_prompt")
+    if wish["mask"] and not wish["image"]:
+        raise click.UsageError("--mask needs --image: the picture whose white part is painted anew.")
     if output is not None:
         _check_output(output)
     with collector_at_rest():
@@ -291,12 +250,14 @@ def imagine(
         from sdjax_engine.config import Dtype
 
     wished = tuple(oneshot.WishedLora(file=file, weight=weight) for file, weight in loras)
-    painted = oneshot.imagine(
-        oneshot.Wish(loras=wished, dtype=Dtype(dtype), **wish),
-        output=output,
-        cache_dir=cache_folder(),
-        report=_to_terminal,
-    )
+    with step_bar() as show:
+        painted = oneshot.imagine(
+            oneshot.Wish(loras=wished, dtype=Dtype(dtype), **wish),
+            output=output,
+            cache_dir=cache_folder(),
+            report=_to_terminal,
+            on_steps=show,
+        )
     for text in painted.cut:
         click.echo(f"sdjax-bot: The prompt was too long, and this was left out: {text}", err=True)
     click.echo(painted.as_json() if as_json else painted.file)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import queue
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,10 @@ from sdjax_engine.config import EngineConfig
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.pictures import enlarged
-from sdjax_engine.request import Image, Request
+from sdjax_engine.request import Image, Progress, Request
 
 WORST_FILE_NUMBER = 10_000
+OnSteps = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +57,16 @@ def _account(facts: Any) -> dict[str, Any] | None:
 
 
 def imagine(
-    wish: Wish, *, output: Path | None, cache_dir: Path | None, report: Callable[[str], None]
+    wish: Wish,
+    *,
+    output: Path | None,
+    cache_dir: Path | None,
+    report: Callable[[str], None],
+    on_steps: OnSteps = lambda _done, _steps: None,
 ) -> Painted:
     """Paint `wish` into `output`, or into a file named after model and seed in the current folder.
 
+    `on_steps` is told the steps done and all steps of all pictures, from the thread that calls.
     Raises InvalidRequest, UnreadableCheckpoint, PaintingFailed, or OSError for a file that cannot be read
     or written, which is found out before anything is painted.
     """
@@ -80,10 +89,11 @@ def imagine(
     engine = Engine.open(config, report=report)
     try:
         ready = time.perf_counter()
-        images = paint(engine, requests)
+        images = paint(engine, requests, on_steps)
         if wish.enlarge:
             strength = STRENGTH_OF_ENLARGEMENT if wish.image or wish.strength is None else wish.strength
-            images = paint(engine, [_larger(image, wish.enlarge, strength) for image in images])
+            larger_requests = [_larger(image, wish.enlarge, strength) for image in images]
+            images = paint(engine, larger_requests, on_steps)
         painted = time.perf_counter()
     finally:
         engine.close(drain=False)
@@ -104,10 +114,33 @@ def _larger(image: Image, size: tuple[int, int], strength: float) -> Request:
     return enlarged(image, width=size[0], height=size[1], strength=strength)
 
 
-def paint(engine: Engine, requests: Sequence[Request]) -> list[Image]:
-    """All pictures, in order; the first that fails raises."""
-    futures = [engine.submit(request) for request in requests]
-    return [future.result() for future in futures]
+def paint(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) -> list[Image]:
+    """All pictures, in order; the first that fails raises.
+
+    The engine tells of steps from its own thread: they are passed on from this one.
+    """
+    told: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
+    futures = []
+    for number, request in enumerate(requests):
+        futures.append(engine.submit(request, on_progress=partial(_tell, told, number)))
+    for future in futures:
+        future.add_done_callback(lambda _future: told.put(None))
+    every = sum(request.num_inference_steps for request in requests)
+    steps, waiting = [0] * len(requests), len(futures)
+    while waiting:
+        if (news := told.get()) is None:
+            waiting -= 1
+        else:
+            number, step = news
+            steps[number] = max(steps[number], step)
+            on_steps(sum(steps), every)
+    images = [future.result() for future in futures]
+    on_steps(every, every)
+    return images
+
+
+def _tell(told: queue.SimpleQueue[tuple[int, int] | None], number: int, progress: Progress) -> None:
+    told.put((number, progress.step))
 
 
 def check_writable(file: Path) -> None:

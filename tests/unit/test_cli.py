@@ -43,6 +43,13 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["imagine", "a", "--steps", "0"], "--steps"),
         (["imagine", "a", "--guidance", "31"], "--guidance"),
         (["imagine", "a", "--sampler", "magic"], "--sampler"),
+        (["imagine", "a", "--variant", "4"], "for several pictures, --variants 4"),
+        (["imagine", "a", "--image", "no picture.png"], "there is no file no picture.png"),
+        (
+            ["imagine", "a", "--image", __file__],
+            "is not a picture that can be used: name a PNG, JPEG or WebP",
+        ),
+        (["imagine", "a", "--mask", __file__], "is not a picture that can be used: name a PNG, JPEG or WebP"),
         (["imagine", "a", "--size", "128"], "is not a size"),
         (["imagine", "a", "--size", "100x100"], "multiple of 8"),
         (["imagine", "a", "--guidance", "nan"], "between 0 and 30."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ def test_the_example_names_every_key() -> None:
     for name, section in dict(Config()).items():
         if isinstance(section, BaseModel):
             assert document[name].keys() == type(section).model_fields.keys()
+
+
+def test_the_example_names_every_sampler() -> None:
+    comment = EXAMPLE.read_text(encoding="utf-8").partition("\nsampler = ")[0].rpartition("guidance_scale")[2]
+    assert set(re.findall(r"[a-z0-9_]+", comment)) >= {sampler.value for sampler in Sampler}
 
 
 def test_every_key_of_the_example_has_a_comment_above_it() -> None:

@@ -111,7 +111,7 @@ def test_a_picture_is_started_from_masked_and_enlarged(
 def test_a_mask_needs_a_picture(imagine: Imagine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     PIL.Image.new("L", (64, 64), 255).save(tmp_path / "mask.png")
     assert imagine(PROMPT, "--mask", "mask.png") == 2
-    assert "send that picture too" in capsys.readouterr().err
+    assert "--mask needs --image" in capsys.readouterr().err
 
 
 def test_only_what_the_picture_needs_is_compiled(

@@ -1,0 +1,34 @@
+"""A bar on the terminal that follows the denoising steps of one command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+ShowSteps = Callable[[int, int], None]
+"""Told the steps done and all steps, of all pictures together."""
+
+
+@contextmanager
+def step_bar() -> Iterator[ShowSteps]:
+    """Yield what to tell of steps; a terminal shows a bar from the first call on, other outputs nothing."""
+    bar = None
+
+    def show(done: int, steps: int) -> None:
+        nonlocal bar
+        if bar is None:
+            bar = click.progressbar(
+                length=steps, label="Painting", show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()
+            )
+            bar.render_progress()
+        bar.length = steps
+        bar.update(done - bar.pos)
+
+    try:
+        yield show
+    finally:
+        if bar is not None:
+            bar.render_finish()

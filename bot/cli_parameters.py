@@ -1,0 +1,87 @@
+"""What the command line takes as values, each refused in one sentence that says what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+READABLE = ("PNG", "JPEG", "WEBP")
+
+
+class Size(click.ParamType[tuple[int, int]]):
+    """A size such as 512x384: width and height in pixels, multiples of 8."""
+
+    name = "WxH"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """The (width, height)."""
+        if isinstance(value, tuple):
+            return int(value[0]), int(value[1])
+        width, _, height = str(value).lower().partition("x")
+        if not (width.isascii() and width.isdigit() and height.isascii() and height.isdigit()):
+            self.fail(f"“{value}” is not a size: write width x height, such as 512x512.", param, ctx)
+        size = int(width), int(height)
+        if any(side % 8 or not 64 <= side <= 2048 for side in size):
+            self.fail(f"{value} cannot be painted: each side is a multiple of 8 from 64 to 2048.", param, ctx)
+        return size
+
+
+class LoraFile(click.ParamType[tuple[Path, float]]):
+    """A LoRA's file, and after a colon how strongly it works: style.safetensors:0.8."""
+
+    name = "FILE[:WEIGHT]"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Path, float]:
+        """The file and the weight."""
+        if isinstance(value, tuple):
+            return Path(value[0]), float(value[1])
+        text = str(value)
+        name, _, number = text.rpartition(":")
+        try:
+            file, weight = (Path(name), float(number)) if name else (Path(text), 1.0)
+        except ValueError:
+            file, weight = Path(text), 1.0
+        if not file.is_file():
+            self.fail(f"there is no file {file}.", param, ctx)
+        return file, weight
+
+
+class PictureFile(click.ParamType[Path]):
+    """A PNG, JPEG or WebP file; its header is read before anything heavy is loaded."""
+
+    name = "FILE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The file."""
+        file = Path(str(value))
+        if not file.is_file():
+            self.fail(f"there is no file {file}.", param, ctx)
+        from PIL import Image, UnidentifiedImageError
+
+        try:
+            with Image.open(file, formats=READABLE):
+                return file
+        except (UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError):
+            self.fail(f"{file} is not a picture that can be used: name a PNG, JPEG or WebP file.", param, ctx)
+
+
+class WeightsVariant(click.ParamType[str]):
+    """The name of a checkpoint's variant of weights, such as fp16."""
+
+    name = "NAME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name."""
+        name = str(value)
+        if name.isdigit():
+            self.fail(
+                f"“{name}” is no variant of weights, such as fp16: for several pictures, --variants {name}.",
+                param,
+                ctx,
+            )
+        return name
