@@ -6,15 +6,13 @@ queued ──► painting ──► picture or grid, with seed and settings
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-import discord
-
 from bot.delivery.buttons import MenuContent, Row, active_rows, final_rows, without_pictures
+from bot.delivery.words import shown, tidy
 from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, State
 from bot.texts import Texts
 from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, PromptFacts, Trouble
@@ -50,7 +48,6 @@ TROUBLES: Mapping[str, str] = MappingProxyType(
         Trouble.FAILED: "The devices failed; this is tried once more.",
     }
 )
-DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # would turn round what stands after the words
 DEFAULT_FAILURE = "painting_failed"
 
 
@@ -147,15 +144,6 @@ def with_notice(content: MessageContent, notice: str) -> MessageContent:
         rows=content.rows,
         tone=content.tone,
     )
-
-
-def shown(text: str, limit: int) -> str:
-    """A person's words on one line, at most `limit` characters of them, meaning nothing to Discord."""
-    line = re.sub(r"\s+", " ", DIRECTIONS.sub("", text)).strip()
-    if len(line) > limit:
-        line = line[: limit - 1].rstrip() + "…"
-    escaped = discord.utils.escape_markdown(line, ignore_links=False)
-    return discord.utils.escape_mentions(re.sub(r"(?<!\\)([<\[])", r"\\\1", escaped))
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -310,7 +298,7 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
 
 
 def _picture(job: Job, done: Sequence[ImageRecord], texts: Texts) -> PictureContent:
-    prompt = re.sub(r"\s+", " ", job.recipe.prompt).strip()
+    prompt = tidy(job.recipe.prompt)
     if len(done) > 1:
         prompt = texts.gettext("{count} pictures: {prompt}", count=len(done), prompt=prompt)
     alt = prompt if len(prompt) <= MAX_ALT else prompt[: MAX_ALT - 1] + "…"

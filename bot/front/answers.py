@@ -9,7 +9,7 @@ import aiohttp
 import discord
 from discord import app_commands
 
-from bot.delivery.render import shown
+from bot.delivery.words import shown
 from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, Answered, answered, say
 from bot.front.parts import Interaction, parts_of

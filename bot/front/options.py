@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from bot.delivery.words import tidy
 from bot.errors import UserMistake
 from bot.jobs import MAX_VARIANTS, Recipe, nearest_size, same_shape
 from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, InvalidRequest, Lora, Offer, parse_sampler
@@ -182,7 +183,7 @@ def clean(text: str) -> str:
 
 def echo(text: str) -> str:
     """A wrong value as it is said back: on one line and not too long."""
-    line = " ".join(clean(text).split())
+    line = tidy(clean(text))
     return line if len(line) <= MAX_ECHO else line[: MAX_ECHO - 1] + "…"
 
 

@@ -10,7 +10,8 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.layout import layout
-from bot.delivery.render import MessageContent, Tone, shown
+from bot.delivery.render import MessageContent, Tone
+from bot.delivery.words import shown
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.commands.describing import Command, Option, make_command
 from bot.front.commands.naming import request_facts, request_name, request_words

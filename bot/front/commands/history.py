@@ -11,7 +11,8 @@ from discord.app_commands import locale_str
 
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.layout import layout
-from bot.delivery.render import MessageContent, Tone, shown
+from bot.delivery.render import MessageContent, Tone
+from bot.delivery.words import shown
 from bot.front.commands.describing import Command, make_command
 from bot.front.commands.naming import request_facts, request_words
 from bot.front.commands.queue import standing

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
-from bot.delivery.render import shown
+from bot.delivery.words import shown
 from bot.front.answers import page
 from bot.front.commands.describing import Command, make_command
 from bot.front.first_answers import acknowledge
