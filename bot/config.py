@@ -154,6 +154,8 @@ class ModelConfig(_Section):
     max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
     prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
     safety_checker: bool = True
+    flagged: Literal["withhold", "spoiler", "show"] = "withhold"
+    flagged_age_restricted: Literal["withhold", "spoiler", "show"] = "spoiler"
     loras: Annotated[dict[str, str], AfterValidator(_check_loras)] = {}
     lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
 

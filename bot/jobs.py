@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, Sampler
+from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, Sampler
 
 MAX_VARIANTS = 9
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one being painted, one ready when it ends
@@ -116,6 +116,28 @@ class Recipe:
         return self.steps * self.width * self.height / 1e6
 
 
+class Showing(StrEnum):
+    """How a picture is shown: as it is, covered until somebody uncovers it, or not at all."""
+
+    SHOW = "show"
+    SPOILER = "spoiler"
+    WITHHOLD = "withhold"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafetyPolicy:
+    """How pictures are shown that the safety checker flags, in age-restricted channels and elsewhere."""
+
+    elsewhere: Showing = Showing.WITHHOLD
+    age_restricted: Showing = Showing.SPOILER
+
+    def showing(self, safety: SafetyScores | None, *, age_restricted: bool) -> Showing:
+        """How a picture of these scores is shown; one that was not looked at is shown as it is."""
+        if safety is None or not safety.flagged:
+            return Showing.SHOW
+        return self.age_restricted if age_restricted else self.elsewhere
+
+
 @dataclass(frozen=True, kw_only=True)
 class Origin:
     """Where a job came from and where its answer goes: ids only, never a live Discord object.
@@ -124,6 +146,7 @@ class Origin:
     that answers, None for the first one that looks. `message_id` is the answer's, where Discord has told
     it: it is stored as the job's, so that whoever comes after a kill finds the message that people see.
     `user_name` is what the person is called there, for moderators' choices; empty where it is not known.
+    `age_restricted` is whether Discord shows the channel to adults alone.
     """
 
     interaction_id: int
@@ -135,6 +158,7 @@ class Origin:
     channel_id: int
     locale: str
     private: bool
+    age_restricted: bool = False
     front: str | None = None
     message_id: int | None = field(default=None, compare=False)
     user_name: str = ""
@@ -142,10 +166,11 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """What painting a picture showed of its request: what became of the two texts, where that is known."""
+    """What painting a picture showed: what became of its two texts, and what the safety checker found."""
 
     prompt: PromptFacts | None = None
     negative_prompt: PromptFacts | None = None
+    safety: SafetyScores | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +179,7 @@ class ImageRecord:
 
     Once it is done `artifact` names its file, and `notes` tell what is to be said of it. `trouble` is why a
     running one began anew, until it is further than it was then. `furthest` is the most steps that it has
-    ever made: `step` begins anew with each attempt.
+    ever made: `step` begins anew with each attempt. A withheld picture is done and has no file.
     """
 
     id: int
@@ -168,6 +193,7 @@ class ImageRecord:
     trouble: str | None = None
     notes: Notes = field(default_factory=Notes)
     furthest: int = 0
+    showing: Showing = Showing.SHOW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +257,7 @@ class Claim:
     steps: int
     init_image: str | None = None
     mask_image: str | None = None
+    age_restricted: bool = False
     fencing_token: int
     expires_at: float
 

@@ -72,8 +72,9 @@ class WorkerMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.images = Counter(
             "sdjax_images",
-            "What became of images: claimed, painted, failed, given_back, taken_back (their worker was not "
-            "heard of), lost (somebody else has them, or they were cancelled).",
+            "What became of images: claimed, painted, withheld (by the safety checker), failed, given_back, "
+            "taken_back (their worker was not heard of), lost (somebody else has them, or they were "
+            "cancelled).",
             ["event"],
             registry=registry,
         )

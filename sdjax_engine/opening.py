@@ -244,6 +244,8 @@ def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) 
             cache_dir=config.cache_dir,
             report=compiler.report,
         )
+        if spec.safety_checker and checkpoint.safety_checker is None:
+            compiler.report(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
         loras = LoraBank.load(spec.loras, checkpoint, put, rank=spec.lora_rank)
         if spec.loras:
             compiler.report(f"LoRAs of {spec.offer.model}: {loras}")

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from bot.app.queue import Queue, open_queue
-from bot.config import Config
+from bot.config import Config, ModelConfig
+from bot.jobs import SafetyPolicy, Showing
 from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
 from bot.worker.opening import open_engine, settle
 from bot.worker.worker import Worker
@@ -69,10 +70,18 @@ async def open_worker(
         queue.artifacts,
         name=queue.name,
         lease_seconds=lease,
+        policies={model.name: policy_of(model) for model in config.models},
         metrics=queue.metrics.worker,
     )
     queue.checks["engine"] = worker.health
     return worker
+
+
+def policy_of(model: ModelConfig) -> SafetyPolicy:
+    """How pictures of this model are shown that its safety checker flags."""
+    return SafetyPolicy(
+        elsewhere=Showing(model.flagged), age_restricted=Showing(model.flagged_age_restricted)
+    )
 
 
 async def starting() -> str:

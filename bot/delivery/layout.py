@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import discord
@@ -21,8 +21,8 @@ COLOURS: Mapping[Tone, int] = MappingProxyType(
 )
 
 
-def layout(content: MessageContent, *, file_name: str | None = None) -> discord.ui.LayoutView:
-    """The view that shows `content`, with the attachment `file_name` as its picture.
+def layout(content: MessageContent, *, file_names: Sequence[str] = ()) -> discord.ui.LayoutView:
+    """The view that shows `content`, with the attachments `file_names` as its pictures.
 
     The view is stopped: the front's dynamic items answer its buttons, so discord.py need not
     remember it.
@@ -32,9 +32,10 @@ def layout(content: MessageContent, *, file_name: str | None = None) -> discord.
     )
     above = "\n".join(part for part in (content.heading, content.status) if part)
     container.add_item(discord.ui.TextDisplay(above))
-    if content.picture is not None and file_name is not None:
+    for picture, file_name in zip(content.pictures, file_names, strict=False):
         gallery: discord.ui.MediaGallery[discord.ui.LayoutView] = discord.ui.MediaGallery()
-        gallery.add_item(media=f"attachment://{file_name}", description=content.picture.alt)
+        media = f"attachment://{file_name}"
+        gallery.add_item(media=media, description=picture.alt, spoiler=picture.spoiler)
         container.add_item(gallery)
     if content.footer:
         container.add_item(discord.ui.TextDisplay(content.footer))

@@ -6,14 +6,15 @@ queued ──► painting ──► picture or grid, with seed and settings
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
 from bot.delivery.buttons import MenuContent, Row, active_rows, final_rows, without_pictures
 from bot.delivery.words import shown, tidy
-from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, State
+from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, Showing, State
 from bot.texts import Texts
 from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, PromptFacts, Trouble
 
@@ -63,11 +64,15 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PictureContent:
-    """The pictures to show, one file or a grid: artifact names in order, file name without suffix."""
+    """The pictures to show, one file or a grid: artifact names in order, file name without suffix.
+
+    A `spoiler` is covered until somebody uncovers it.
+    """
 
     artifacts: tuple[str, ...]
     stem: str
     alt: str
+    spoiler: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +82,7 @@ class MessageContent:
     heading: str
     status: str = ""
     footer: str = ""
-    picture: PictureContent | None = None
+    pictures: tuple[PictureContent, ...] = ()
     rows: tuple[Row, ...] = ()
     menus: tuple[MenuContent, ...] = ()
     tone: Tone
@@ -101,6 +106,7 @@ def render(
     `position` matters only until it has ended, `offers` only then: what can be done with a picture.
     """
     done = [image for image in job.images if image.state is State.DONE and image.artifact]
+    done.sort(key=lambda image: image.showing is Showing.SPOILER)  # as they lie: open ones, then covered ones
     if not job.state.final:
         status = _active(job, position, texts)
         return MessageContent(
@@ -110,7 +116,7 @@ def render(
         heading=_heading(job.recipe),
         status=_ending(job, done, texts),
         footer=_settings(job.recipe, done, texts) if done else "",
-        picture=_picture(job, done, texts) if done else None,
+        pictures=tuple(_pictures(job, done, texts)),
         rows=final_rows(job, done, offers, texts),
         tone=Tone(job.state),
     )
@@ -136,14 +142,7 @@ def not_taken(content: MessageContent, texts: Texts) -> MessageContent:
 
 def with_notice(content: MessageContent, notice: str) -> MessageContent:
     """`content` with `notice` said before everything else."""
-    return MessageContent(
-        heading=f"{notice}\n{content.heading}",
-        status=content.status,
-        footer=content.footer,
-        picture=content.picture,
-        rows=content.rows,
-        tone=content.tone,
-    )
+    return replace(content, heading=f"{notice}\n{content.heading}")
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -217,7 +216,26 @@ def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
     elif cancelled:
         count = {"cancelled": cancelled, "count": len(job.images)}
         sentences.append(texts.gettext("{cancelled} of {count} pictures were cancelled.", **count))
+    sentences += _judged(job, texts)
     return " ".join([*sentences, *_left_out(_notes(done), texts)])
+
+
+def _judged(job: Job, texts: Texts) -> Iterator[str]:
+    """What the safety checker has to do with what is shown."""
+    shown_as = Counter(image.showing for image in job.images)
+    if withheld := shown_as[Showing.WITHHOLD]:
+        yield texts.ngettext(
+            "{count} picture is not shown: the safety checker found it unfit for this channel.",
+            "{count} pictures are not shown: the safety checker found them unfit for this channel.",
+            withheld,
+        )
+        yield texts.gettext("Press Again for others, or change the words.")
+    if covered := shown_as[Showing.SPOILER]:
+        yield texts.ngettext(
+            "{count} picture is covered: the safety checker flagged it.",
+            "{count} pictures are covered: the safety checker flagged them.",
+            covered,
+        )
 
 
 def _notes(done: Sequence[ImageRecord]) -> Notes:
@@ -297,12 +315,22 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
         yield f"LoRA {shown(', '.join(named), SHOWN_LORAS)}"
 
 
-def _picture(job: Job, done: Sequence[ImageRecord], texts: Texts) -> PictureContent:
-    prompt = tidy(job.recipe.prompt)
-    if len(done) > 1:
-        prompt = texts.gettext("{count} pictures: {prompt}", count=len(done), prompt=prompt)
-    alt = prompt if len(prompt) <= MAX_ALT else prompt[: MAX_ALT - 1] + "…"
-    stem = job.id if len(done) == 1 else f"{job.id}-grid"
+def _pictures(job: Job, done: Sequence[ImageRecord], texts: Texts) -> Iterator[PictureContent]:
+    """What is shown as it is, then what is covered: one flagged picture covers none of the others."""
+    for covered in (False, True):
+        images = [image for image in done if (image.showing is Showing.SPOILER) is covered]
+        if images:
+            yield _picture(job, images, texts, covered=covered)
+
+
+def _picture(job: Job, images: Sequence[ImageRecord], texts: Texts, *, covered: bool) -> PictureContent:
+    alt = tidy(job.recipe.prompt)
+    if len(images) > 1:
+        alt = texts.gettext("{count} pictures: {prompt}", count=len(images), prompt=alt)
+    stem = job.id if len(images) == 1 else f"{job.id}-grid"
     return PictureContent(
-        artifacts=tuple(image.artifact for image in done if image.artifact), stem=stem, alt=alt
+        artifacts=tuple(image.artifact for image in images if image.artifact),
+        stem=f"SPOILER_{stem}" if covered else stem,
+        alt=alt if len(alt) <= MAX_ALT else alt[: MAX_ALT - 1] + "…",
+        spoiler=covered,
     )

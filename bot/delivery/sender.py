@@ -93,7 +93,7 @@ class Sender:
         Raises `DeliveryRefused` where that can never work, `DeliveryDelayed` where it may later.
         """
         try:
-            return await self._edit(job, content, None)
+            return await self._edit(job, content)
         except _Refused as error:
             raise DeliveryRefused(error.refusal) from None
 
@@ -110,34 +110,37 @@ class Sender:
                 await self._say_so(delivery, content)
             raise DeliveryRefused(error.refusal) from None
 
-    async def _load(self, content: MessageContent) -> list[bytes]:
-        """The pictures to show; raises FilesGone."""
-        names = content.picture.artifacts if content.picture else ()
-        files, gone = [], []
-        for name in names:
+    async def _load(self, content: MessageContent) -> list[list[bytes]]:
+        """The files of each picture to show; raises FilesGone."""
+        files: dict[str, bytes] = {}
+        gone = []
+        for name in [name for picture in content.pictures for name in picture.artifacts]:
             try:
-                files.append(await self._artifacts.get(name))
+                files[name] = await self._artifacts.get(name)
             except MissingArtifact:
                 gone.append(name)
             except StoreUnavailable as error:
                 raise DeliveryDelayed(str(error)) from error
         if gone:
             raise FilesGone(gone)
-        return files
+        return [[files[name] for name in picture.artifacts] for picture in content.pictures]
 
     async def _deliver_fitting(
-        self, delivery: Delivery, content: MessageContent, files: Sequence[bytes]
+        self, delivery: Delivery, content: MessageContent, pictures: Sequence[Sequence[bytes]]
     ) -> Sent:
-        """Make the file smaller until it is taken."""
+        """Make the files smaller until they are taken."""
         limit = self._upload_limit(delivery.job)
+        whole = sum(len(file) for picture in pictures for file in picture)
         for _ in range(FITTING_ATTEMPTS):
-            file = await self._fitted(files, limit) if files else None
+            files = [
+                await self._fitted(picture, limit * sum(map(len, picture)) // whole) for picture in pictures
+            ]
             try:
-                return await self._deliver(delivery, content, file)
+                return await self._deliver(delivery, content, files)
             except _Refused as error:
-                if error.refusal is not Refusal.TOO_LARGE or file is None:
+                if error.refusal is not Refusal.TOO_LARGE or not files:
                     raise
-                limit = min(limit, error.limit or next_limit(len(file.data)))
+                limit = min(limit, error.limit or next_limit(_length(files)))
         raise _Refused(Refusal.TOO_LARGE)
 
     async def _fitted(self, files: Sequence[bytes], limit: int) -> PictureFile:
@@ -150,34 +153,36 @@ class Sender:
         """Tell in the message itself that Discord refused what it was to show, if even that can be told."""
         texts = Texts.for_locale(delivery.job.origin.locale)
         try:
-            await self._edit(delivery.job, not_taken(content, texts), None)
+            await self._edit(delivery.job, not_taken(content, texts))
         except (_Refused, DeliveryDelayed) as error:
             log.warning("nor can that be told in the message: %s", error)
 
-    async def _deliver(self, delivery: Delivery, content: MessageContent, file: PictureFile | None) -> Sent:
+    async def _deliver(
+        self, delivery: Delivery, content: MessageContent, files: Sequence[PictureFile]
+    ) -> Sent:
         job = delivery.job
         try:
             if self.can_edit(job):
-                return Sent(outcome="edited", message_id=await self._edit(job, content, file))
+                return Sent(outcome="edited", message_id=await self._edit(job, content, files))
             if job.origin.private:
                 raise _Refused(Refusal.PRIVATE_EXPIRED)
         except _Refused as error:
             if error.refusal in FINAL:
                 raise
             if job.origin.private or error.refusal in CLOSED:
-                return await self._send_directly(delivery, content, file, error.refusal)
+                return await self._send_directly(delivery, content, files, error.refusal)
         try:
             channel = self._channel(job)
-            return Sent(outcome="sent", message_id=await self._send(channel, delivery, content, file))
+            return Sent(outcome="sent", message_id=await self._send(channel, delivery, content, files))
         except _Refused as error:
             if error.refusal in FINAL:
                 raise
-            return await self._send_directly(delivery, content, file, error.refusal)
+            return await self._send_directly(delivery, content, files, error.refusal)
 
-    async def _edit(self, job: Job, content: MessageContent, file: PictureFile | None) -> int:
+    async def _edit(self, job: Job, content: MessageContent, files: Sequence[PictureFile] = ()) -> int:
         if self._token_alive(job):
             try:
-                return await self._edit_by_token(job, content, file)
+                return await self._edit_by_token(job, content, files)
             except _Refused as error:
                 if error.refusal is not Refusal.DEAD_TOKEN:
                     raise
@@ -188,44 +193,44 @@ class Sender:
             raise _Refused(Refusal.NO_MESSAGE)
         message = self._channel(job).get_partial_message(job.message_id)
         with _Understood(self._restraint, by_token=False):
-            return (await message.edit(**_parts(content, file))).id
+            return (await message.edit(**_parts(content, files))).id
 
-    async def _edit_by_token(self, job: Job, content: MessageContent, file: PictureFile | None) -> int:
+    async def _edit_by_token(self, job: Job, content: MessageContent, files: Sequence[PictureFile]) -> int:
         origin = job.origin
         webhook = discord.Webhook.partial(
             origin.application_id, origin.interaction_token, client=self._client
         )
         with _Understood(self._restraint, by_token=True):
-            return (await webhook.edit_message(job.message_id or ORIGINAL, **_parts(content, file))).id
+            return (await webhook.edit_message(job.message_id or ORIGINAL, **_parts(content, files))).id
 
     async def _send(
         self,
         channel: discord.abc.Messageable,
         delivery: Delivery,
         content: MessageContent,
-        file: PictureFile | None,
+        files: Sequence[PictureFile],
     ) -> int:
         """Post a new message. Its nonce makes Discord answer a repeated post with the first message."""
-        parts = _parts(content, file)
-        files = parts.pop("attachments")
+        parts = _parts(content, files)
+        attachments = parts.pop("attachments")
         with _Understood(self._restraint, by_token=False):
-            return (await channel.send(**parts, files=files, nonce=f"sdjax-{delivery.id}"[:25])).id
+            return (await channel.send(**parts, files=attachments, nonce=f"sdjax-{delivery.id}"[:25])).id
 
     async def _send_directly(
-        self, delivery: Delivery, content: MessageContent, file: PictureFile | None, refusal: Refusal
+        self, delivery: Delivery, content: MessageContent, files: Sequence[PictureFile], refusal: Refusal
     ) -> Sent:
         """The result as a direct message, when its own place is closed; nothing for a cancelled job."""
         job = delivery.job
         if job.state is State.CANCELLED:
             raise _Refused(refusal)
-        if file is not None and len(file.data) > DIRECT_LIMIT:  # a server may take more than a person
+        if _length(files) > DIRECT_LIMIT:  # a server may take more than a person
             raise _Refused(Refusal.TOO_LARGE, limit=DIRECT_LIMIT)
         texts = Texts.for_locale(job.origin.locale)
         notice = texts.gettext("Your answer could no longer be shown where you asked, so it comes here.")
         try:
             with _Understood(self._restraint, by_token=False):
                 channel = await self._client.create_dm(discord.Object(job.origin.user_id))
-            message_id = await self._send(channel, delivery, with_notice(content, notice), file)
+            message_id = await self._send(channel, delivery, with_notice(content, notice), files)
         except _Refused as error:
             raise error if error.refusal is Refusal.TOO_LARGE else _Refused(refusal) from None
         return Sent(outcome="sent_directly", message_id=message_id)
@@ -276,16 +281,15 @@ class _Understood:
             raise DeliveryDelayed(f"Discord cannot be reached: {error}") from error
 
 
-def _parts(content: MessageContent, file: PictureFile | None) -> dict[str, Any]:
-    """The arguments that a message's edit takes; the file is read from its start each time."""
-    if content.picture is None or file is None:
-        view, attachments = layout(content), []
-    else:
-        name = content.picture.stem + file.suffix
-        view = layout(content, file_name=name)
-        attachments = [discord.File(io.BytesIO(file.data), filename=name)]
+def _length(files: Sequence[PictureFile]) -> int:
+    return sum(len(file.data) for file in files)
+
+
+def _parts(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
+    """The arguments that a message's edit takes; the files are read from their start each time."""
+    named = {picture.stem + file.suffix: file for picture, file in zip(content.pictures, files, strict=False)}
     return {
-        "view": view,
-        "attachments": attachments,
+        "view": layout(content, file_names=list(named)),
+        "attachments": [discord.File(io.BytesIO(file.data), filename=name) for name, file in named.items()],
         "allowed_mentions": discord.AllowedMentions.none(),
     }

@@ -124,7 +124,14 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
         channel_id=interaction.channel_id,
         locale=parts.locale(interaction),
         private=private,
+        age_restricted=is_age_restricted(interaction),
         front=parts.front,
         message_id=message_id,
         user_name=echo(interaction.user.display_name),
     )
+
+
+def is_age_restricted(interaction: Interaction) -> bool:
+    """Whether Discord shows the interaction's channel, or that of its thread, to adults alone."""
+    is_nsfw = getattr(interaction.channel, "is_nsfw", None)  # direct messages and unknown channels have none
+    return is_nsfw is not None and bool(is_nsfw())

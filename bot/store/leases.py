@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import StaleLease
-from bot.jobs import Claim, Job, Notes, State
+from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import insert
@@ -85,15 +85,23 @@ class LeaseVerbs(Verbs):
         return steps.keys() - set(kept)
 
     async def complete(
-        self, claim: Claim, *, artifact: str, seconds: float, notes: Notes | None = None
+        self,
+        claim: Claim,
+        *,
+        artifact: str | None,
+        seconds: float,
+        notes: Notes | None = None,
+        showing: Showing = Showing.SHOW,
     ) -> Job:
         """The image is painted and its file stored; `seconds` is how long it ran, `notes` what it showed.
 
+        One that is withheld has no `artifact`.
         With the job's last image the job ends, and its result is to be delivered, in the same
         transaction. Raises StaleLease, and changes nothing, when the lease is not ours any more.
         """
-        kept = {} if notes is None else {"notes": notes_values(notes)}
-        return await self._end(claim, State.DONE, ran=seconds, artifact=artifact, step=claim.steps, **kept)
+        kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
+        kept |= {"artifact": artifact, "showing": showing}
+        return await self._end(claim, State.DONE, ran=seconds, step=claim.steps, **kept)
 
     async def fail(self, claim: Claim, *, failure: str) -> Job:
         """The image cannot be painted; the job's others go on. Raises StaleLease like `complete`."""
@@ -198,7 +206,8 @@ async def _first_images(
     ours = await claimable(connection, worker, lanes)
     # Both rows are locked here and never waited for, so a claim cannot be part of a deadlock.
     first = (
-        sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag, jobs.c.recipe)
+        sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
+        .add_columns(jobs.c.recipe, jobs.c.age_restricted)
         .join(jobs)
         .where(images.c.state == State.WAITING, ours)
         .order_by(images.c.tag, images.c.id)
@@ -267,6 +276,7 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
         steps=recipe.steps,
         init_image=recipe.init_image,
         mask_image=recipe.mask_image,
+        age_restricted=row.age_restricted,
         fencing_token=fencing_token,
         expires_at=expires_at,
     )

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import ImageRecord, Job, Notes, Origin, Recipe
 from bot.store.tables import images, jobs
-from sdjax_engine.request import Lora, Offer, PromptFacts, Sampler
+from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -47,7 +47,12 @@ def notes_values(notes: Notes) -> dict[str, Any]:
 
 def notes_from(values: dict[str, Any] | None) -> Notes:
     """The notes that `notes_values` wrote; empty ones for a picture of which none were kept."""
-    return Notes(**{name: facts and PromptFacts(**facts) for name, facts in (values or {}).items()})
+    known = dict(values or {})
+    safety = known.pop("safety", None)
+    if safety is not None:
+        scores = {name: tuple(safety[name]) for name in ("concepts", "special_care")}
+        safety = SafetyScores(flagged=safety["flagged"], **scores)
+    return Notes(safety=safety, **{name: facts and PromptFacts(**facts) for name, facts in known.items()})
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:
@@ -84,6 +89,7 @@ def _image(row: Any) -> ImageRecord:
         trouble=row.trouble,
         furthest=row.furthest,
         notes=notes_from(row.notes),
+        showing=row.showing,
     )
 
 
@@ -101,6 +107,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             channel_id=row.channel_id,
             locale=row.locale,
             private=row.private,
+            age_restricted=row.age_restricted,
             front=row.front,
             user_name=row.user_name,
         ),

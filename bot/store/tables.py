@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.jobs import FileState, State
+from bot.jobs import FileState, Showing, State
 
 metadata = sa.MetaData(
     naming_convention={
@@ -24,6 +24,10 @@ _FileState = sa.Enum(
     FileState, native_enum=False, length=8, values_callable=lambda states: [state.value for state in states]
 )
 
+_Showing = sa.Enum(
+    Showing, native_enum=False, length=16, values_callable=lambda values: [value.value for value in values]
+)
+
 jobs = sa.Table(
     "jobs",
     metadata,
@@ -38,6 +42,7 @@ jobs = sa.Table(
     sa.Column("channel_id", sa.BigInteger, nullable=False),
     sa.Column("locale", sa.String(16), nullable=False),
     sa.Column("private", sa.Boolean, nullable=False),
+    sa.Column("age_restricted", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("recipe", sa.JSON, nullable=False),
     sa.Column("state", _State, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
@@ -84,6 +89,7 @@ images = sa.Table(
     sa.Column("failure", sa.Text),
     sa.Column("trouble", sa.Text),
     sa.Column("notes", sa.JSON),
+    sa.Column("showing", _Showing, nullable=False, server_default=Showing.SHOW.value),
     sa.UniqueConstraint("job_id", "index"),
     sa.Index(None, "state", "tag", "id"),  # the fair order over all lanes
     sa.Index(None, "state", "lane", "tag", "id", "steps"),  # and within one, with the work that waits there

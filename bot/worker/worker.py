@@ -6,15 +6,16 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from bot.album import keep
 from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
-from bot.jobs import BATCHES_AHEAD, Claim, Notes
+from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, SafetyPolicy, Showing
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.persistence import persistently
@@ -76,7 +77,7 @@ class Worker:
     """Feeds `engine` from `store` and puts the pictures into `artifacts`.
 
     `lease_seconds` is how long an image stays ours without a heartbeat, `grace_seconds` how long one waits
-    for a lane that no worker offers.
+    for a lane that no worker offers. `policies`, by model, say how flagged pictures are shown.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Worker:
         name: str,
         lease_seconds: float,
         grace_seconds: float = GRACE_SECONDS,
+        policies: Mapping[str, SafetyPolicy] = MappingProxyType({}),
         metrics: WorkerMetrics | None = None,
     ) -> None:
         self._engine = engine
@@ -96,6 +98,7 @@ class Worker:
         self._name = name
         self._lease_seconds = lease_seconds
         self._grace_seconds = grace_seconds
+        self._policies = policies
         self._recreation = Recreation(engine, store, artifacts, patience_seconds=lease_seconds)
         self._metrics = metrics or Metrics().worker
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
@@ -194,13 +197,8 @@ class Worker:
             image = await self._painted(painting)
             if image is None or painting.lost:
                 return
-            artifact = await self._keep(claim, image)
-            notes = Notes(prompt=image.prompt, negative_prompt=image.negative_prompt)
             self._metrics.image_seconds.observe(image.seconds)
-            await self._record(
-                lambda: self._store.complete(claim, artifact=artifact, seconds=image.seconds, notes=notes),
-                "painted",
-            )
+            await self._keep_and_record(claim, image)
         except EngineClosed as error:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
@@ -242,6 +240,21 @@ class Worker:
         names = (claim.init_image, claim.mask_image)
         start, mask = await self._recreation.pictures(names, begun=painting.on_start)
         return replace(claim.request, init_image=start, mask_image=mask)
+
+    async def _keep_and_record(self, claim: Claim, image: Image) -> None:
+        """Keep the picture as the policy of its model says; of one that is withheld only the scores."""
+        policy = self._policies.get(image.request.model, SafetyPolicy())
+        showing = policy.showing(image.safety, age_restricted=claim.age_restricted)
+        withheld = showing is Showing.WITHHOLD
+        artifact = None if withheld else await self._keep(claim, image)
+        notes = Notes(prompt=image.prompt, negative_prompt=image.negative_prompt, safety=image.safety)
+
+        def complete() -> Awaitable[Job]:
+            return self._store.complete(
+                claim, artifact=artifact, seconds=image.seconds, notes=notes, showing=showing
+            )
+
+        await self._record(complete, "withheld" if withheld else "painted")
 
     async def _keep(self, claim: Claim, image: Image) -> str:
         extra = extra_of(claim.job_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.delivery.render import DIRECTIONS
+from bot.delivery.words import tidy
 from bot.front.options import clean
 from bot.jobs import Job, State
 from bot.texts import SEPARATOR, Texts
@@ -14,7 +14,7 @@ def request_words(job: Job, texts: Texts, *, secret: bool) -> str:
     """What the request shows, or that this is nobody else's business."""
     if secret:
         return texts.gettext("private")
-    return _cut(" ".join(DIRECTIONS.sub("", clean(job.recipe.prompt)).split()), MAX_NAME)
+    return _cut(tidy(clean(job.recipe.prompt)), MAX_NAME)
 
 
 def request_facts(job: Job, *, now: float, texts: Texts, named: bool) -> str:
@@ -29,7 +29,7 @@ def request_facts(job: Job, *, now: float, texts: Texts, named: bool) -> str:
     elif job.state is State.RUNNING:
         facts.append(texts.gettext("painting, step {step} of {steps}", step=work.step, steps=work.steps))
     if named:
-        facts.insert(0, _cut(job.origin.user_name, 30) or str(job.origin.user_id))
+        facts.insert(0, _cut(tidy(job.origin.user_name), 30) or str(job.origin.user_id))
     return _cut(texts.joined(facts), MAX_NAME)
 
 

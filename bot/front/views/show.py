@@ -36,24 +36,27 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
     texts = parts.texts(interaction)
     content = render(job, None, texts, offers=parts.offers)
     try:
-        file = await _file(interaction, content)
+        files = await _files(interaction, content)
     except MissingArtifact:
         await interaction.edit_original_response(view=layout(without_picture(content, texts)))
         return
     await interaction.edit_original_response(
-        view=layout(content, file_name=file.filename), attachments=[file]
+        view=layout(content, file_names=[file.filename for file in files]), attachments=files
     )
 
 
-async def _file(interaction: Interaction, content: MessageContent) -> discord.File:
-    """The pictures of `content` in one file, small enough for every place."""
-    if content.picture is None:
+async def _files(interaction: Interaction, content: MessageContent) -> list[discord.File]:
+    """Each of the pictures of `content` in a file; all of them together small enough for every place."""
+    if not content.pictures:
         raise UserMistake("no_picture")
     parts = parts_of(interaction)
+    made = []
     async with parts.fitting:
-        files = [await parts.artifacts.get(name) for name in content.picture.artifacts]
-        fitted = await asyncio.to_thread(fit, files, LIMIT)
-    return discord.File(io.BytesIO(fitted.data), filename=content.picture.stem + fitted.suffix)
+        for picture in content.pictures:
+            files = [await parts.artifacts.get(name) for name in picture.artifacts]
+            fitted = await asyncio.to_thread(fit, files, LIMIT // len(content.pictures))
+            made.append(discord.File(io.BytesIO(fitted.data), filename=picture.stem + fitted.suffix))
+    return made
 
 
 class ShowMenu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=SHOW):

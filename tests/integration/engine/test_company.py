@@ -118,6 +118,7 @@ def test_the_start_says_what_it_does(on_two: dict[str, Any]) -> None:
     assert "on the CPU, not on an accelerator, because" in said[1]
     assert said[2].startswith("attention: XLA, head by head")
     assert said[3].startswith("loading tiny from ")
+    assert said[4].startswith("tiny has no safety checker")
     assert programs_of(on_two, "compiled") == {
         "tiny encode",
         "tiny:16x16 begin",

@@ -18,7 +18,7 @@ from bot.delivery.render import (
     render,
     seeds_text,
 )
-from bot.jobs import Notes, Position, State
+from bot.jobs import Job, Notes, Position, Showing, State
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import PromptFacts, Trouble
 
@@ -33,7 +33,7 @@ def test_a_waiting_job_says_its_place_when_it_starts_and_when_it_is_done() -> No
     content = render(job_of(State.WAITING), Position(place=3, ahead=2, seconds=12.2, end=31.0), ENGLISH)
     assert content.status == "Queued, 3rd. Starts in about 12 s, done in about 30 s."
     assert labels(content) == ["cancel:abc"]
-    assert content.picture is None
+    assert content.pictures == ()
 
 
 def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
@@ -87,25 +87,25 @@ def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its
     assert content.footer == (
         "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo\n-# without: a \\*moon\\*"
     )
-    assert content.picture is not None
-    assert (content.picture.stem, content.picture.artifacts) == ("abc", ("aa/0.png",))
-    assert content.picture.alt == RECIPE.prompt
+    assert len(content.pictures) == 1
+    assert (content.pictures[0].stem, content.pictures[0].artifacts) == ("abc", ("aa/0.png",))
+    assert content.pictures[0].alt == RECIPE.prompt
     assert labels(content) == ["again:abc", "vary:abc:0", "delete:abc"]
 
 
 def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
     content = render(job_of(*[State.DONE] * 4), None, ENGLISH)
-    assert content.picture is not None
-    assert content.picture.stem == "abc-grid"
-    assert content.picture.artifacts == ("aa/0.png", "aa/1.png", "aa/2.png", "aa/3.png")
-    assert content.picture.alt == f"4 pictures: {RECIPE.prompt}"
+    assert len(content.pictures) == 1
+    assert content.pictures[0].stem == "abc-grid"
+    assert content.pictures[0].artifacts == ("aa/0.png", "aa/1.png", "aa/2.png", "aa/3.png")
+    assert content.pictures[0].alt == f"4 pictures: {RECIPE.prompt}"
     assert "seeds 7–10" in content.footer
 
 
 def test_a_partly_failed_job_shows_what_there_is_and_says_what_failed() -> None:
     content = render(job_of(State.DONE, State.FAILED, State.DONE, failure="not_kept"), None, ENGLISH)
-    assert content.picture is not None
-    assert content.picture.artifacts == ("aa/0.png", "aa/2.png")
+    assert len(content.pictures) == 1
+    assert content.pictures[0].artifacts == ("aa/0.png", "aa/2.png")
     assert content.status == f"1 of 3 pictures failed. {FAILURES['not_kept']}"
     assert "seeds 7, 9" in content.footer
 
@@ -180,15 +180,49 @@ def test_a_sampler_that_does_not_suit_is_said_with_those_that_do() -> None:
         ENGLISH,
     )
     assert content.status == "The sampler “DDIM” does not suit demo: choose one of Euler, DPM++ 2M."
-    assert content.picture is None
+    assert content.pictures == ()
     assert labels(content) == ["again:abc", "delete:abc"]
 
 
 def test_a_cancelled_job_says_so() -> None:
     assert render(job_of(State.CANCELLED), None, ENGLISH).status.startswith("Cancelled.")
     partly = render(job_of(State.DONE, State.CANCELLED), None, ENGLISH)
-    assert partly.picture is not None
+    assert len(partly.pictures) == 1
     assert partly.status == "1 of 2 pictures were cancelled."
+
+
+def judged(*showings: Showing) -> Job:
+    """A job whose pictures are done, and shown like this."""
+    job = job_of(*[State.DONE] * len(showings))
+    images = (
+        replace(image, showing=showing, artifact=None if showing is Showing.WITHHOLD else image.artifact)
+        for image, showing in zip(job.images, showings, strict=True)
+    )
+    return replace(job, images=tuple(images))
+
+
+def test_a_withheld_picture_is_told_and_the_others_are_shown() -> None:
+    content = render(judged(Showing.SHOW, Showing.WITHHOLD, Showing.SHOW), None, ENGLISH)
+    assert [picture.artifacts for picture in content.pictures] == [("aa/0.png", "aa/2.png")]
+    assert "1 picture is not shown: the safety checker found it unfit for this channel." in content.status
+    assert "Press Again" in content.status
+
+
+def test_where_all_is_withheld_there_is_a_sentence_and_a_way_to_ask_again() -> None:
+    content = render(judged(Showing.WITHHOLD, Showing.WITHHOLD), None, ENGLISH)
+    assert content.pictures == ()
+    assert content.status.startswith("2 pictures are not shown")
+    assert [button.custom_id for button in content.buttons] == ["again:abc", "delete:abc"]
+
+
+def test_a_flagged_picture_is_covered_alone_and_its_buttons_follow_the_order_of_what_is_shown() -> None:
+    content = render(judged(Showing.SPOILER, Showing.SHOW, Showing.SHOW), None, ENGLISH)
+    view = layout(content, file_names=["abc-grid.png", "SPOILER_abc.png"])
+    galleries = [part for part in view.to_components()[0]["components"] if part["type"] == 12]
+    assert [gallery["items"][0]["spoiler"] for gallery in galleries] == [False, True]
+    assert [picture.artifacts for picture in content.pictures] == [("aa/1.png", "aa/2.png"), ("aa/0.png",)]
+    assert [picture.stem for picture in content.pictures] == ["abc-grid", "SPOILER_abc"]
+    assert [button.custom_id for button in content.buttons[:3]] == ["vary:abc:1", "vary:abc:2", "vary:abc:0"]
 
 
 @pytest.mark.parametrize(
@@ -220,9 +254,9 @@ def test_no_message_outgrows_what_discord_takes(language: str, letter: str) -> N
     images = [State.DONE] * 4 + [State.FAILED] * 4 + [State.CANCELLED]
     content = render(job_of(*images, recipe=wordy, notes=notes), None, Texts.for_locale(language))
     assert len(content.text) <= MAX_TEXT
-    assert content.picture is not None
-    assert len(content.picture.alt) <= MAX_ALT
-    view = layout(content, file_name="abc-grid.png")
+    assert len(content.pictures) == 1
+    assert len(content.pictures[0].alt) <= MAX_ALT
+    view = layout(content, file_names=["abc-grid.png"])
     assert view.content_length() <= MAX_TEXT
     assert view.total_children_count <= 40
 
@@ -236,12 +270,12 @@ def test_seeds_read_as_a_range_only_where_they_follow_each_other(seeds: list[int
 
 
 def test_the_picture_is_an_attachment_of_the_message_with_its_alt_text() -> None:
-    container = layout(render(job_of(State.DONE), None, ENGLISH), file_name="abc.webp").to_components()[0]
+    container = layout(render(job_of(State.DONE), None, ENGLISH), file_names=["abc.webp"]).to_components()[0]
     gallery = next(part for part in container["components"] if part["type"] == 12)
     assert gallery["items"][0]["media"]["url"] == "attachment://abc.webp"
     assert gallery["items"][0]["description"] == RECIPE.prompt
 
 
 async def test_discord_py_is_not_asked_to_remember_the_view() -> None:
-    view = layout(render(job_of(State.DONE), None, ENGLISH), file_name="abc.png")
+    view = layout(render(job_of(State.DONE), None, ENGLISH), file_names=["abc.png"])
     assert view.is_finished()

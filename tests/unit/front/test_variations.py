@@ -62,7 +62,7 @@ def test_the_buttons_keep_discords_limits(language: str, count: int) -> None:
     assert all(1 <= len(row) <= ROW for row in content.rows)
     assert len({button.custom_id for button in content.buttons}) == len(content.buttons) <= 2 * count + 2
     assert all(len(button.label) <= 80 for button in content.buttons)
-    assert layout(content, file_name="abc.png").total_children_count <= 40
+    assert layout(content, file_names=["abc.png"]).total_children_count <= 40
 
 
 def test_every_button_that_is_shown_is_known_again() -> None:
