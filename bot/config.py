@@ -246,6 +246,7 @@ class QueueConfig(_Section):
     database: Annotated[str, AfterValidator(check_database)] = "sqlite+aiosqlite:///var/sdjax.sqlite3"
     artifacts: Annotated[str, Field(min_length=1)] = "var/artifacts"
     lease_seconds: Annotated[float, Field(ge=5, le=3600)] = 60.0
+    drain_seconds: Annotated[float, Field(ge=0, le=3600)] = 60.0
     max_waiting_per_user: Annotated[int, Field(ge=1)] = 20
     max_waiting_per_server: Annotated[int, Field(ge=1, validate_default=True)] = 1000
     max_waiting: Annotated[int, Field(ge=1, validate_default=True)] = 1000

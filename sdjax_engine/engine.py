@@ -137,7 +137,8 @@ class Engine:
 
         The future always ends: with the image, with PaintingFailed, with DevicesFailed where its lane could
         not be made ready, cancelled, or with EngineClosed should the engine itself break. `on_progress` is
-        called on the engine's thread at each run's end, as are the future's callbacks: keep them short.
+        called on the engine's thread when the image gets its seat, with step 0, and at each run's end; the
+        future's callbacks are called there too. Keep them short.
         Raises InvalidRequest and EngineClosed.
         """
         model = self._models.get(request.model)

@@ -184,6 +184,7 @@ class Painting:
         newcomers = desk.seats.take_seats(self._clock())
         for placement in newcomers:
             placement.ticket.seated_at = self._clock()
+            placement.ticket.tell(0)  # before the devices have anything of it: it may break the process
         desk.device.bring()
         if desk.broken:
             desk.device.reset()

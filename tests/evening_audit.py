@@ -111,14 +111,14 @@ def _check_job(row: Any, shown: list[Message], found: Audit) -> None:
 def _check_image(image: Any, row: Any, worker_kills: int, found: Audit) -> None:
     found.pictures += image.state is State.DONE
     found.claims += image.fencing_token
-    found.deaths += image.worker_deaths
+    found.deaths += image.leases_lost
     found.given_up += image.failure == "worker_died"
     if not image.state.final:
         found.mistakes.append(f"image {image.id} of {row.id} is still held")
     again = max(0, image.fencing_token - 1)
-    if again > image.worker_deaths or image.worker_deaths > worker_kills:
+    if again > image.leases_lost or image.leases_lost > worker_kills:
         found.mistakes.append(
-            f"image {image.id} was claimed {image.fencing_token} times for {image.worker_deaths} deaths"
+            f"image {image.id} was claimed {image.fencing_token} times for {image.leases_lost} lost leases"
         )
 
 

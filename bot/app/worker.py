@@ -70,6 +70,7 @@ async def open_worker(
         queue.artifacts,
         name=queue.name,
         lease_seconds=lease,
+        drain_seconds=config.queue.drain_seconds,
         policies={model.name: policy_of(model) for model in config.models},
         metrics=queue.metrics.worker,
     )

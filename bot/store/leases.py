@@ -6,7 +6,7 @@ names the token it was given: once another claim was made, the old one changes n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -26,7 +26,8 @@ from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
-MAX_WORKER_DEATHS = 2
+MAX_WORKER_DEATHS = 2  # over an image that the devices had begun
+MAX_LOST_LEASES = 4  # of an image that may kill its worker before anybody hears that it was begun
 FURTHEST_LEASE = 2 * 3600.0  # the longest that may be configured is an hour
 NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 _NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
@@ -58,16 +59,19 @@ class LeaseVerbs(Verbs):
         claims_with_steps: Mapping[Claim, int],
         *,
         ttl: float,
+        begun: Collection[Claim] = (),
         troubles: Mapping[Claim, str] = NO_TROUBLES,
     ) -> set[int]:
         """Extend these leases and store each image's step, and why those of `troubles` began anew.
 
-        Returns the ids of images that are no longer ours or were cancelled: stop painting them.
+        `begun` are those that the devices have been at work for; an image with a step is one of them. Returns
+        the ids of images that are no longer ours or were cancelled: stop painting them.
         """
         if not claims_with_steps:
             return set()
         steps = {claim.image_id: step for claim, step in claims_with_steps.items()}
         told = {claim.image_id: trouble for claim, trouble in troubles.items()}
+        started = {claim.image_id for claim, step in claims_with_steps.items() if step or claim in begun}
         tokens = [(claim.image_id, claim.fencing_token) for claim in claims_with_steps]
         ours = sa.tuple_(images.c.id, images.c.fencing_token).in_(tokens), images.c.state == State.RUNNING
         look = sa.select(images.c.id).where(*ours).order_by(images.c.id).with_for_update()
@@ -79,6 +83,7 @@ class LeaseVerbs(Verbs):
                     "lease_expires_at": self._clock() + ttl,
                     "step": step,
                     "furthest": sa.case((images.c.furthest < step, step), else_=images.c.furthest),
+                    "begun": images.c.begun | images.c.id.in_(started),
                     "trouble": _by_image({image_id: told.get(image_id) for image_id in kept}),
                 }
                 await connection.execute(sa.update(images).where(images.c.id.in_(kept)).values(values))
@@ -116,10 +121,13 @@ class LeaseVerbs(Verbs):
 
         Where the lease is not ours any more nothing is changed.
         """
-        await self._take_back(_ours(claim))
+        await self._take_back(_ours(claim), begun=sa.true())
 
     async def expire(self, *, longest: float = FURTHEST_LEASE) -> int:
         """Take back the leases that ran out, as after the death of a worker; returns how many.
+
+        A worker's death counts against an image that the devices had begun; the second one fails the image.
+        An image that was not begun fails with its fourth lost lease only.
 
         One that ends further off than `longest` seconds was written before the clock was set back, by
         somebody who has not been heard of since. Soon after a jump of the clock nothing is taken: the
@@ -157,21 +165,19 @@ class LeaseVerbs(Verbs):
                 await _record_run(connection, claim, ran)
         return job
 
-    async def _take_back(self, which: sa.ColumnElement[bool]) -> int:
+    async def _take_back(
+        self, which: sa.ColumnElement[bool], *, begun: sa.ColumnElement[bool] = images.c.begun
+    ) -> int:
         now = self._clock()
         async with self._changing() as (connection, news):
             rows = await _lost_leases(connection, which)
             lost = images.c.id.in_([row.id for row in rows])
-            deaths = images.c.worker_deaths + 1
-            await connection.execute(
-                move(
-                    State.FAILED,
-                    lost & (deaths >= MAX_WORKER_DEATHS),
-                    failure=WORKER_DIED,
-                    worker_deaths=deaths,
-                )
-            )
-            await connection.execute(move(State.WAITING, lost, worker_deaths=deaths, step=0))
+            deaths = images.c.worker_deaths + sa.case((begun, 1), else_=0)
+            losses = images.c.leases_lost + 1
+            guilty = (deaths >= MAX_WORKER_DEATHS) | (losses >= MAX_LOST_LEASES)
+            counted = {"worker_deaths": deaths, "leases_lost": losses}
+            await connection.execute(move(State.FAILED, lost & guilty, failure=WORKER_DIED, **counted))
+            await connection.execute(move(State.WAITING, lost, step=0, **counted))
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
@@ -242,7 +248,8 @@ async def _lease(
 ) -> dict[int, int]:
     token = images.c.fencing_token + 1
     lease = {"worker": worker, "lease_expires_at": expires_at, "fencing_token": token}
-    leased = move(State.RUNNING, images.c.id.in_(image_ids), step=0, trouble=None, **lease)
+    anew = {"step": 0, "begun": False, "trouble": None}
+    leased = move(State.RUNNING, images.c.id.in_(image_ids), **anew, **lease)
     statement = leased.returning(images.c.id, images.c.fencing_token)
     return {row.id: row.fencing_token for row in await connection.execute(statement)}
 

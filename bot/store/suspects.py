@@ -1,7 +1,8 @@
-"""Images that a worker died over: each is painted again, but one at a time by each worker.
+"""Images whose lease was lost: each is painted again, but one at a time by each worker.
 
-A worker's death touches all that it held, and one image of these at most is its cause. Claimed together
-again, the cause would take the others down with it a second time, and the second time is the last.
+A worker's death touches all that it held, and one image of these at most is its cause. That may be an image
+of which nobody had heard yet that it was begun. Claimed together again, the cause would take the others down
+with it a second time, and the second time is the last.
 """
 
 from __future__ import annotations

@@ -84,7 +84,9 @@ images = sa.Table(
     sa.Column("worker", sa.String(255)),
     sa.Column("fencing_token", sa.BigInteger, nullable=False),
     sa.Column("lease_expires_at", sa.Double),
-    sa.Column("worker_deaths", sa.Integer, nullable=False),
+    sa.Column("begun", sa.Boolean, nullable=False, server_default=sa.false()),  # under this lease
+    sa.Column("worker_deaths", sa.Integer, nullable=False),  # while the devices were at work for it
+    sa.Column("leases_lost", sa.Integer, nullable=False, server_default="0"),  # begun or not
     sa.Column("artifact", sa.String(255)),
     sa.Column("failure", sa.Text),
     sa.Column("trouble", sa.Text),
@@ -95,7 +97,7 @@ images = sa.Table(
     sa.Index(None, "state", "lane", "tag", "id", "steps"),  # and within one, with the work that waits there
     sa.Index(None, "artifact"),
 )
-SUSPECTED = images.c.worker_deaths > sa.literal_column("0")  # spelled out, as the index below has it
+SUSPECTED = images.c.leases_lost > sa.literal_column("0")  # spelled out, as the index below has it
 sa.Index(
     "ix_images_suspected",
     images.c.tag,

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 POLL_SECONDS = 0.5
+DRAIN_SECONDS = 60.0
+GIVING_BACK_SECONDS = 5.0  # at a stop
 HEARTBEAT_SECONDS = 1.0  # also how fresh the step is that people see
 EXPIRY_SECONDS = 5.0
 
@@ -50,6 +52,7 @@ class _Painting:
     furthest: int = 0
     trouble: Trouble | None = None
     lost: bool = False
+    seated: bool = False
     start_begun: bool = False
 
     def on_start(self) -> None:
@@ -58,6 +61,7 @@ class _Painting:
 
     def on_progress(self, progress: Progress) -> None:
         """Called on the engine's thread: plain assignments, read by the next heartbeat."""
+        self.seated = True
         step = round(progress.step / progress.steps * self.claim.steps)
         if progress.trouble is not None:
             self.furthest = max(self.furthest, self.step)
@@ -69,15 +73,16 @@ class _Painting:
 
     @property
     def begun(self) -> bool:
-        """Whether the devices have been at work for it, as far as was told."""
-        return self.step > 0 or self.start_begun or self.trouble is not None
+        """Whether the devices have been at work for it, or for a picture that it starts from."""
+        return self.seated or self.start_begun
 
 
 class Worker:
     """Feeds `engine` from `store` and puts the pictures into `artifacts`.
 
-    `lease_seconds` is how long an image stays ours without a heartbeat, `grace_seconds` how long one waits
-    for a lane that no worker offers. `policies`, by model, say how flagged pictures are shown.
+    `lease_seconds` is how long an image stays ours without a heartbeat, `drain_seconds` how long images that
+    are being painted may take after a stop was asked for, `grace_seconds` how long one waits for a lane that
+    no worker offers. `policies`, by model, say how flagged pictures are shown.
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class Worker:
         *,
         name: str,
         lease_seconds: float,
+        drain_seconds: float = DRAIN_SECONDS,
         grace_seconds: float = GRACE_SECONDS,
         policies: Mapping[str, SafetyPolicy] = MappingProxyType({}),
         metrics: WorkerMetrics | None = None,
@@ -97,6 +103,7 @@ class Worker:
         self._artifacts = artifacts
         self._name = name
         self._lease_seconds = lease_seconds
+        self._drain_seconds = drain_seconds
         self._grace_seconds = grace_seconds
         self._policies = policies
         self._recreation = Recreation(engine, store, artifacts, patience_seconds=lease_seconds)
@@ -124,9 +131,7 @@ class Worker:
         try:
             while not self._draining.is_set():
                 await self._feed(draining)
-            self._cancel_unstarted()
-            while self._paintings:
-                await asyncio.wait(list(self._paintings))
+            await self._finish()
         finally:
             await _cancelled(list(self._paintings))
             await _cancelled([heart, watching, recreating, draining])
@@ -134,8 +139,22 @@ class Worker:
             raise self._engine_closed
 
     def drain(self) -> None:
-        """Claim nothing more: images being painted are finished, the others given back, and `run` ends."""
+        """Claim nothing more, and let `run` end within `drain_seconds` and a few more.
+
+        Images that are being painted are finished where the time is enough; all others are given back.
+        """
         self._draining.set()
+
+    async def _finish(self) -> None:
+        """Give back what the devices have not begun, and wait for the rest; `run` gives back what is left."""
+        for task, painting in self._paintings.items():
+            ended = painting.future is not None and painting.future.done()
+            if not painting.seated and not ended:
+                task.cancel()
+        if self._paintings:
+            _, late = await asyncio.wait(list(self._paintings), timeout=self._drain_seconds)
+            if late:
+                log.warning("%d images are given back: they could not be finished in time", len(late))
 
     async def health(self) -> str:
         """Whether it paints and is heard of: "well", or what is wrong."""
@@ -187,9 +206,18 @@ class Worker:
         del self._paintings[task]
 
     async def _paint(self, painting: _Painting) -> None:
-        """One image from claim to record; whatever goes wrong is this image's alone."""
+        """One image from claim to record; whatever goes wrong is this image's alone.
+
+        Cancelling it gives the image back, unless what became of it has been recorded.
+        """
         with about(painting.claim.job_id):
-            await self._paint_and_record(painting)
+            try:
+                await self._paint_and_record(painting)
+            except asyncio.CancelledError:
+                if painting.future is not None:
+                    self._engine.cancel(painting.future)
+                await asyncio.shield(self._give_back(painting.claim))
+                raise
 
     async def _paint_and_record(self, painting: _Painting) -> None:
         claim = painting.claim
@@ -206,11 +234,6 @@ class Worker:
                 await self._record(lambda: self._store.abandon(claim), "taken_back")
             else:
                 await self._give_back(claim)
-        except asyncio.CancelledError:
-            if painting.future is not None:
-                self._engine.cancel(painting.future)
-            await asyncio.shield(self._give_back(claim))
-            raise
         except Exception as error:
             failure = failure_of(error)
             log.exception("image %d failed (%s)", claim.image_id, failure)
@@ -277,13 +300,13 @@ class Worker:
         return await persistently(verb, seconds=self._lease_seconds)
 
     async def _give_back(self, claim: Claim) -> None:
-        await self._record(lambda: self._store.give_back(claim), "given_back")
-
-    def _cancel_unstarted(self) -> None:
-        """Take from the engine what it has not begun; `_painted` gives it back."""
-        for painting in list(self._paintings.values()):
-            if painting.step == 0 and painting.future is not None:
-                self._engine.cancel(painting.future)
+        """Put the image back to its place; at a stop there is little time for that."""
+        seconds = GIVING_BACK_SECONDS if self._draining.is_set() else None
+        try:
+            async with asyncio.timeout(seconds):
+                await self._record(lambda: self._store.give_back(claim), "given_back")
+        except TimeoutError:
+            log.error("the image could not be given back in time: it waits until its lease runs out")
 
     async def _beat(self) -> None:
         """Keep the leases, tell the steps, stop what is no longer ours, and free what others lost."""
@@ -324,12 +347,14 @@ class Worker:
         if not paintings:
             return
         steps = {painting.claim: painting.step for painting in paintings.values()}
+        begun = {painting.claim for painting in paintings.values() if painting.begun}
         troubles = {
             painting.claim: painting.trouble
             for painting in paintings.values()
             if painting.trouble is not None
         }
-        for image_id in await self._store.heartbeat(steps, ttl=self._lease_seconds, troubles=troubles):
+        told = self._store.heartbeat(steps, ttl=self._lease_seconds, begun=begun, troubles=troubles)
+        for image_id in await told:
             painting = paintings[image_id]
             painting.lost = True
             self._metrics.images.labels("lost").inc()

@@ -319,16 +319,38 @@ async def test_an_expired_lease_goes_back_to_its_place(store: Store, clock: Cloc
     assert (await claim_one(store)).image_id == claim.image_id
 
 
-async def test_a_picture_that_took_two_workers_down_is_failed(store: Store, clock: Clock) -> None:
-    await store.enqueue(RECIPE, ORIGIN)
-    for _ in range(2):
-        await claim_one(store)
-        clock.now += TTL
-        assert await store.expire() == 1
+async def failures_after_deaths(store: Store, deaths: int, *, begun: bool) -> list[str | None]:
+    """Why the one image of a new job failed, after so many deaths of the worker that held it."""
+    job = await store.enqueue(RECIPE, ORIGIN)
+    for _ in range(deaths):
+        claim = await claim_one(store)
+        await store.heartbeat({claim: 0}, ttl=TTL, begun=[claim] if begun else [])
+        assert await store.recover("worker") == 1
+    return [image.failure for image in (await store.job(job.id)).images]
+
+
+async def test_a_picture_that_took_two_workers_down_is_failed(store: Store) -> None:
+    assert await failures_after_deaths(store, 2, begun=True) == ["worker_died"]
     assert await store.claim("worker", limit=1, ttl=TTL) == []
     (delivery,) = await store.undelivered(limit=10)
     assert delivery.job.state is State.FAILED
-    assert [image.failure for image in delivery.job.images] == ["worker_died"]
+
+
+async def test_a_death_counts_only_against_what_the_devices_had_begun(store: Store) -> None:
+    assert await failures_after_deaths(store, 3, begun=False) == [None]
+    assert (await store.give_back(await claim_one(store))) is None
+
+
+async def test_what_kills_workers_before_it_is_heard_to_be_begun_is_not_tried_for_ever(store: Store) -> None:
+    assert await failures_after_deaths(store, 4, begun=False) == ["worker_died"]
+
+
+async def test_each_lease_begins_anew_whatever_the_devices_did_under_the_last(store: Store) -> None:
+    await failures_after_deaths(store, 1, begun=True)
+    assert (await store.recover("worker")) == 0
+    claim = await claim_one(store)
+    assert await store.recover("worker") == 1
+    assert (await store.job(claim.job_id)).state is State.WAITING
 
 
 async def test_giving_back_does_not_count_as_a_death(store: Store) -> None:

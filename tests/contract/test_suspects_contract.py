@@ -16,6 +16,7 @@ async def died_over(store: Store, clock: Clock, count: int) -> list[Claim]:
     for number in range(count):
         await store.enqueue(RECIPE, origin(number, user_id=number))
     claims = await store.claim("worker", limit=count, ttl=TTL)
+    await store.heartbeat(dict.fromkeys(claims, 1), ttl=TTL)
     clock.now += TTL
     assert await store.expire() == len(claims) == count
     return claims

@@ -138,6 +138,41 @@ async def test_a_drain_finishes_what_is_being_painted_and_gives_back_the_rest(
     assert State.RUNNING not in states
 
 
+async def test_a_drain_does_not_wait_for_a_start_picture_that_another_worker_paints(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    elsewhere = replace(SMALL, model="elsewhere")
+    await store.announce("other", lanes=[elsewhere.lane], seats={elsewhere.lane: 1}, ttl=3600)
+    await store.enqueue(elsewhere, origin(1))
+    (claim,) = await store.claim("other", limit={elsewhere.lane: 1}, ttl=3600)
+    name = await artifacts.put(encode_png(np.zeros((64, 64, 3), np.uint8), claim.request), ".png")
+    await store.complete(claim, artifact=name, seconds=1.0)
+    await artifacts.delete(name)
+    job = await store.enqueue(replace(SMALL, init_image=name), origin(2))
+
+    async def wanted() -> bool:
+        return bool(await store.claim_lost([elsewhere.lane], limit=1, ttl=3600))
+
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        await until(wanted)
+    assert [image.state for image in (await store.job(job.id)).images] == [State.WAITING]
+
+
+async def test_what_cannot_be_finished_in_time_at_a_drain_is_given_back(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    jobs = await enqueue_much(store)
+
+    async def begun() -> bool:
+        return any(image.step for image in await images_of(store, jobs))
+
+    worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, drain_seconds=0.0)
+    async with working(worker):
+        await until(begun)
+    assert State.RUNNING not in {image.state for image in await images_of(store, jobs)}
+    assert await store.recover("worker") == 0
+
+
 async def test_stopped_now_it_gives_everything_back_and_the_next_start_paints_it(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
