@@ -337,6 +337,11 @@ class Delivery:
     attempts: int
     fencing_token: int
 
+    @property
+    def tried_before(self) -> bool:
+        """Whether an earlier attempt may have posted the result, whatever was heard of it."""
+        return self.fencing_token > 1
+
 
 def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
     """Whether (width, height) `size` has the proportions of `aspect`, as people see it."""

@@ -1,7 +1,8 @@
 """The outbox: every finished job's result is sent, marked as delivered, and never lost between the two.
 
 A result is an edit of the job's own message, which can be repeated without anyone seeing it, or a new
-message with a nonce; so a crash after sending and before marking shows people nothing twice.
+message, which the sender looks for before it posts it again; so a crash after sending and before marking
+shows people nothing twice. What was sent and could not be marked is remembered and only marked again.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class Outbox:
         self._metrics = metrics or Metrics().delivery
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
+        self._unmarked: dict[int, Sent] = {}
+        self._claiming = asyncio.Lock()
 
     async def run(self) -> None:
         """Deliver for ever; what is being sent when this is cancelled is sent again by the next start."""
@@ -86,28 +89,38 @@ class Outbox:
         """Wait until nothing that is due now is left to send, at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
-                while self._sending or await self._start_some():
-                    await asyncio.wait(list(self._sending.values()), return_when=asyncio.FIRST_COMPLETED)
+                while await self._start_some() or self._sending:
+                    await self._one_sent()
         except TimeoutError:
             log.warning("%d results wait for the next start to be delivered", len(self._sending))
 
     async def _start_some(self) -> bool:
-        """Begin sending what is due and not being sent yet; False when that was nothing."""
-        room = AT_ONCE - len(self._sending)
-        if room <= 0:
+        """Begin sending what is due and not being sent yet; False when that was nothing.
+
+        One claim at a time: `flush` runs beside `run`, and the second of two claims takes over what the first
+        one took.
+        """
+        async with self._claiming:
+            room = AT_ONCE - len(self._sending)
+            if room <= 0:
+                await self._one_sent()
+                return True
+            try:
+                new = await self._store.claim_deliveries(self._front, limit=room, held=[*self._sending])
+            except StoreUnavailable as error:
+                log.error("the outbox cannot be read: %s", error)
+                return False
+            self._read_at = time.monotonic()
+            for delivery in new:
+                task = asyncio.create_task(self._attempt(delivery), name=f"delivery {delivery.id}")
+                self._sending[delivery.id] = task
+                task.add_done_callback(functools.partial(self._sent, delivery.id))
+            return bool(new)
+
+    async def _one_sent(self) -> None:
+        """Wait until something that is being sent has ended; not at all where nothing is."""
+        if self._sending:
             await asyncio.wait(list(self._sending.values()), return_when=asyncio.FIRST_COMPLETED)
-            return True
-        try:
-            new = await self._store.claim_deliveries(self._front, limit=room, held=self._sending.keys())
-        except StoreUnavailable as error:
-            log.error("the outbox cannot be read: %s", error)
-            return False
-        self._read_at = time.monotonic()
-        for delivery in new:
-            task = asyncio.create_task(self._attempt(delivery), name=f"delivery {delivery.id}")
-            self._sending[delivery.id] = task
-            task.add_done_callback(functools.partial(self._sent, delivery.id))
-        return bool(new)
 
     def _sent(self, delivery_id: int, _task: asyncio.Task[None]) -> None:
         self._sending.pop(delivery_id, None)
@@ -124,7 +137,7 @@ class Outbox:
 
     async def _settle(self, delivery: Delivery) -> None:
         try:
-            sent = await self._send(delivery)
+            sent = self._unmarked.get(delivery.id) or await self._send(delivery)
         except DeliveryRefused as error:
             log.warning("the result cannot be delivered: %s", error.outcome)
             await self._mark(delivery, error.outcome, None)
@@ -137,7 +150,9 @@ class Outbox:
             )
             await self._postpone(delivery)
         else:
+            self._unmarked[delivery.id] = sent
             await self._mark(delivery, sent.outcome, sent.message_id)
+            del self._unmarked[delivery.id]
 
     async def _mark(self, delivery: Delivery, outcome: str, message_id: int | None) -> None:
         await self._store.mark_delivered(delivery, outcome=outcome, message_id=message_id)

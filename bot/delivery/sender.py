@@ -17,6 +17,7 @@ from typing import Any, cast
 import discord
 
 from bot.artifacts import Artifacts
+from bot.delivery.earlier import posted_earlier
 from bot.delivery.layout import layout
 from bot.delivery.pictures import PictureFile, fit
 from bot.delivery.refusals import (
@@ -210,11 +211,28 @@ class Sender:
         content: MessageContent,
         files: Sequence[PictureFile],
     ) -> int:
-        """Post a new message. Its nonce makes Discord answer a repeated post with the first message."""
+        """Post a new message, unless an earlier attempt has posted it; the message's id.
+
+        The nonce makes Discord answer a repeated post with the first message, for a few minutes.
+        """
+        if delivery.tried_before and (earlier := await self._posted_earlier(channel, delivery, content)):
+            return earlier
         parts = _parts(content, files)
         attachments = parts.pop("attachments")
         with _Understood(self._restraint, by_token=False):
             return (await channel.send(**parts, files=attachments, nonce=f"sdjax-{delivery.id}"[:25])).id
+
+    async def _posted_earlier(
+        self, channel: discord.abc.Messageable, delivery: Delivery, content: MessageContent
+    ) -> int | None:
+        if self._client.user is None:
+            return None
+        try:
+            with _Understood(self._restraint, by_token=False):
+                return await posted_earlier(channel, delivery, content, author_id=self._client.user.id)
+        except _Refused as error:  # the post itself may still be allowed: a result is never lost over this
+            log.warning("nobody can tell whether the result was posted before: %s", error)
+            return None
 
     async def _send_directly(
         self, delivery: Delivery, content: MessageContent, files: Sequence[PictureFile], refusal: Refusal

@@ -1,0 +1,158 @@
+"""A result is shown once, whatever is lost between Discord and the queue, and however long it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AbstractAsyncContextManager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from discord_spec import Documents
+from recipes import RECIPE, origin
+from serving import Served, serving, until
+
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.delivery.outbox import Outbox
+from bot.delivery.render import MessageContent
+from bot.delivery.sender import Sender, Sent
+from bot.delivery.turns import Turns
+from bot.errors import StoreUnavailable
+from bot.jobs import Delivery
+from bot.sandbox.client import Member
+from bot.sandbox.rules import NONCE_SECONDS
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+Serve = Callable[[], AbstractAsyncContextManager[Served]]
+
+
+class LaterClock:
+    """The time of this machine, and so many seconds more."""
+
+    def __init__(self) -> None:
+        self.later = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.later
+
+
+@pytest.fixture
+def discords_clock() -> LaterClock:
+    return LaterClock()
+
+
+@pytest.fixture
+async def lenient(documents: Documents | None, discords_clock: LaterClock) -> AsyncIterator[Sandbox]:
+    """A sandbox whose memory of nonces ends when the test says so."""
+    async with Sandbox(observer=documents, clock=discords_clock) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def serve(sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object) -> Serve:
+    """Starts the bot, which stops as if it were killed: nothing that is under way is finished."""
+    return lambda: serving(sandbox, store, artifacts, Config())
+
+
+async def ask_for_a_new_message(mina: Member, store: Store, folder: Path) -> str:
+    """A job whose result can only come as a new message: its own is not known, its token dead. Its id."""
+    await mina.message_of(await mina.imagine(prompt="a boat"))
+    (job,) = await store.active_jobs()
+    with closing(sqlite3.connect(folder / "queue.sqlite3")) as database, database:
+        database.execute("UPDATE jobs SET message_id = NULL, token_expires_at = 0")
+    return job.id
+
+
+async def pictures(mina: Member) -> list[Any]:
+    return [message for message in await mina.messages() if message["attachments"]]
+
+
+async def is_settled(store: Store) -> bool:
+    return (await store.backlog()).undelivered == 0
+
+
+async def test_a_result_whose_process_died_before_the_answer_came_is_not_posted_again(
+    serve: Serve, sandbox: Sandbox, mina: Member, discords_clock: LaterClock, tmp_path: Path
+) -> None:
+    async with serve() as served:
+        job_id = await ask_for_a_new_message(mina, served.store, tmp_path)
+        sandbox.misbehave(slow_ms=600_000)
+        await served.paint(job_id)
+        await mina.wait_for_message(lambda message: bool(message["attachments"]))
+    sandbox.misbehave(slow_ms=0)
+    discords_clock.later = NONCE_SECONDS + 1
+    async with serve() as served:
+        await until(lambda: is_settled(served.store))
+    (shown,) = await pictures(mina)
+    assert (await served.store.job(job_id)).message_id == int(shown["id"])
+
+
+async def test_a_result_that_was_sent_and_could_not_be_marked_is_only_marked_again(
+    served: Served, mina: Member, discords_clock: LaterClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await ask_for_a_new_message(mina, served.store, tmp_path)
+    tried = asyncio.Event()
+
+    async def unreachable(_delivery: Delivery, **_: Any) -> None:
+        discords_clock.later = NONCE_SECONDS + 1
+        tried.set()
+        raise StoreUnavailable("The queue cannot be reached.")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(served.store, "mark_delivered", unreachable)
+        outage.setattr("bot.delivery.sender.posted_earlier", nothing_found)
+        await served.paint(job_id)
+        await asyncio.wait_for(tried.wait(), 20.0)
+    await until(lambda: is_settled(served.store))
+    assert len(await pictures(mina)) == 1
+
+
+async def nothing_found(*_: object, **__: object) -> None:
+    """What a look at a channel finds that the bot may not read."""
+
+
+class RecordingSender(Sender):
+    """Says which deliveries it was to send."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+
+    async def deliver(self, delivery: Delivery, _content: MessageContent) -> Sent:
+        self.sent.append(delivery.id)
+        return Sent(outcome="edited", message_id=1)
+
+
+async def test_a_flush_beside_the_running_outbox_sends_nothing_a_second_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.enqueue(RECIPE, origin(1))
+    (claim,) = await store.claim("worker", limit=1, ttl=60.0)
+    await store.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    claim_deliveries, asked, answer = store.claim_deliveries, asyncio.Event(), asyncio.Event()
+
+    async def slow_at_first(front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
+        first = not asked.is_set()
+        asked.set()
+        found = await claim_deliveries(front, limit=limit, held=held)
+        if first:
+            await answer.wait()
+        return found
+
+    monkeypatch.setattr(store, "claim_deliveries", slow_at_first)
+    sender = RecordingSender()
+    outbox = Outbox(store, sender, Turns(), front="front", clock=time.time)
+    running = asyncio.create_task(outbox.run())
+    await asked.wait()
+    flushing = asyncio.create_task(outbox.flush(seconds=20.0))
+    await asyncio.sleep(0)
+    answer.set()
+    await flushing
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert len(sender.sent) == 1
+    assert await is_settled(store)
