@@ -23,6 +23,7 @@ from bot.cli_bar import step_bar
 from bot.cli_parameters import LoraFile, PictureFile, Size, WeightsVariant
 from bot.discretion import discreet
 from bot.errors import BotError, ConfigurationError
+from bot.log import flush
 from sdjax_engine.heap import collector_at_rest
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
@@ -155,6 +156,7 @@ def _begin_anew(error: EngineClosed) -> NoReturn:
         click.echo(f"sdjax-bot: {error} {often}: look at the devices.", err=True)
         leave(FAILED)
     log.error("%s The bot restarts.", error)
+    flush()
     restarts.begin_anew(record)
 
 
@@ -310,6 +312,7 @@ def _one_sentence() -> Iterator[None]:
 
 
 def _fail(sentence: str, status: int) -> NoReturn:
+    flush()  # the last line of all says what is wrong
     click.echo(f"sdjax-bot: {discreet(sentence)}", err=True)
     sys.exit(status)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -139,6 +140,7 @@ def run_to_the_end(work: Callable[[Stop], Coroutine[Any, Any, None]]) -> None:
 
 def leave(status: int) -> NoReturn:
     """End the process at once, without waiting for a thread that nothing interrupts."""
+    logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
@@ -20,6 +23,9 @@ INDISCREET = ("discord",)  # its details hold what people typed, and tokens to a
 # What ends a line, moves the cursor, or turns round what follows, somewhere.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BELOW = "    "  # no line of a traceback begins where a line of the log does
+
+MOST_LINES = 10_000  # that wait for somebody who reads; further ones are lost, and their number told
+FLUSH_SECONDS = 2.0
 
 _job: ContextVar[str | None] = ContextVar("job", default=None)
 
@@ -37,10 +43,11 @@ def about(job_id: str) -> Iterator[None]:
 def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: TextIO | None = None) -> None:
     """Send the whole process's log to `stream`, the standard error stream when left out.
 
+    A thread of its own writes it, so that nobody who logs waits for a reader; see `flush`.
     Of libraries that tell of their every step, only warnings are heard, and never the details of what
     goes to and from Discord.
     """
-    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler = LinesHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     handler.addFilter(_add_job)
     root = logging.getLogger()
@@ -52,6 +59,92 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     for name in INDISCREET:
         logging.getLogger(name).setLevel(max(logging.INFO, root.level))
+
+
+def flush() -> None:
+    """Wait, for two seconds at most, until what was logged is written."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
+class LinesHandler(logging.Handler):
+    """Writes lines to `stream` from a thread of its own, in order, at most `most` of them waiting."""
+
+    def __init__(self, stream: TextIO, *, most: int = MOST_LINES) -> None:
+        super().__init__()
+        self._write = _writer_of(stream)
+        self._most = most
+        self._lines: deque[str] = deque()
+        self._lost = 0
+        self._writing: threading.Thread | None = None
+        self._changed = threading.Condition()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Put the record's line behind the others; never waits for the stream."""
+        try:
+            line = self.format(record)
+        except Exception:  # noqa: BLE001 - logging's own way: a mistake in a message is told, and harms nobody
+            self.handleError(record)
+            return
+        with self._changed:
+            if len(self._lines) >= self._most:
+                self._lost += 1
+                return
+            self._tell_lost()
+            self._lines.append(line)
+            if self._writing is None:
+                self._writing = threading.Thread(target=self._run, name="log", daemon=True)
+                self._writing.start()
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait until every line is written, two seconds at most: nobody may be reading."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._lines, FLUSH_SECONDS)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._lines))
+                line = self._lines[0]
+            with suppress(OSError, ValueError):  # the reader is gone, or the stream is closed: nobody to tell
+                self._write(f"{line}\n")
+            with self._changed:
+                self._lines.popleft()
+                if not self._lines:
+                    self._tell_lost()
+                self._changed.notify_all()
+
+    def _tell_lost(self) -> None:
+        """Say how many lines are missing, where some are."""
+        if self._lost:
+            words = "%d lines of the log are missing: nobody read them in time"
+            missing = logging.LogRecord(__name__, logging.WARNING, "", 0, words, (self._lost,), None)
+            self._lines.append(self.format(missing))
+            self._lost = 0
+
+
+def _writer_of(stream: TextIO) -> Callable[[str], None]:
+    """What writes text to `stream`, past its buffer if there is a file below.
+
+    Whoever waits for a reader inside a buffer keeps its lock, and the interpreter wants that at its end.
+    """
+    try:
+        file = stream.fileno()
+    except (OSError, ValueError):
+
+        def put(text: str) -> None:
+            stream.write(text)
+            stream.flush()
+
+        return put
+
+    def put_past(text: str) -> None:
+        data = text.encode(stream.encoding, "backslashreplace")
+        while data:
+            data = data[os.write(file, data) :]
+
+    return put_past
 
 
 def _add_job(record: logging.LogRecord) -> bool:

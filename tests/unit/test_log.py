@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
+import threading
 from collections.abc import Iterator
-from typing import Literal
+from contextlib import closing
+from typing import Literal, TextIO
 
 import pytest
 
-from bot.log import about, set_up
+from bot.log import LinesHandler, about, flush, set_up
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +36,7 @@ def written(form: Literal["text", "json"], level: str = "info") -> str:
             raise ValueError("그림")
         except ValueError:
             log.exception("%d pictures failed", 2)
+    flush()
     return stream.getvalue()
 
 
@@ -58,6 +62,7 @@ def test_what_goes_to_and_from_discord_is_never_written(name: str) -> None:
     set_up("debug", "text", stream)
     logging.getLogger(name).debug("PATCH /webhooks/1/a-token/messages/@original")
     logging.getLogger(name).info("connected")
+    flush()
     assert "a-token" not in stream.getvalue()
     assert "connected" in stream.getvalue()
 
@@ -79,6 +84,7 @@ def test_no_words_make_a_line_of_their_own_or_move_the_cursor(form: Literal["tex
         raise ValueError(FORGED)
     except ValueError:
         logging.getLogger("bot.front").exception("not painted: %s", FORGED)
+    flush()
     written = stream.getvalue()
     assert not any(character in written for character in "\r\x1b\u2028\x85\u202e")
     assert not any(line.startswith("2026-01-01 00:00:00 ERROR") for line in written.split("\n"))
@@ -93,4 +99,45 @@ def test_no_line_holds_a_login_or_a_token(form: Literal["text", "json"]) -> None
         raise ConnectionError(f"sftp://bot:hunter2@files/x with {token}")
     except ConnectionError:
         logging.getLogger("bot.front").exception("PATCH /api/v10/webhooks/12/aW50ZXJ/messages/@original")
+    flush()
     assert not any(secret in stream.getvalue() for secret in ("hunter2", token, "aW50ZXJ"))
+
+
+@pytest.fixture
+def unread() -> Iterator[tuple[TextIO, TextIO]]:
+    """The two ends of a pipe: what is read from, by nobody yet, and what is written to."""
+    reading, writing = os.pipe()
+    with closing(os.fdopen(reading)) as reader, closing(os.fdopen(writing, "w")) as writer:
+        yield reader, writer
+
+
+LONG = "x" * 1000  # a hundred of these are more than a pipe holds
+
+
+def test_nobody_who_logs_waits_for_somebody_who_reads(unread: tuple[TextIO, TextIO]) -> None:
+    reader, writer = unread
+    set_up("info", "text", writer)
+    log = logging.getLogger("bot.front")
+    logging_much = threading.Thread(
+        target=lambda: [log.info("%d %s", number, LONG) for number in range(200)], daemon=True
+    )
+    logging_much.start()
+    logging_much.join(20.0)
+    assert not logging_much.is_alive()
+    assert [next(reader).split()[4] for _ in range(200)] == [str(number) for number in range(200)]
+
+
+def test_lines_that_found_no_room_are_told_of(unread: tuple[TextIO, TextIO]) -> None:
+    reader, writer = unread
+    handler = LinesHandler(writer, most=5)
+    for number in range(200):
+        handler.emit(logging.LogRecord("bot", logging.INFO, "", 0, "%d %s", (number, LONG), None))
+    kept = lost = 0
+    while kept + lost < 200:
+        line = next(reader)
+        if "lines of the log are missing" in line:
+            lost += int(line.split()[0])
+        else:
+            kept += 1
+    assert kept + lost == 200
+    assert lost
