@@ -33,6 +33,13 @@ LONGEST_WAIT = (
 )
 
 
+def _not_a_member(guilds: str) -> str:
+    return (
+        f"discord.guild_ids: the bot is not a member of server {guilds}, "
+        "or was invited without the scope applications.commands."
+    )
+
+
 class Bot(discord.AutoShardedClient):
     """Serves the commands and the buttons under pictures, as the process called `name`.
 
@@ -107,20 +114,31 @@ class Bot(discord.AutoShardedClient):
         """
         if self._counts_shards:
             self.shard_count, _, _ = await self.http.get_bot_gateway()
+        await self.tree.set_translator(CatalogueTranslator())
         if 0 in (self.shard_ids or [0]):
             await self._register()
 
     async def _register(self) -> None:
-        await self.tree.set_translator(CatalogueTranslator())
-        for guild in self.guilds_served:
-            try:
-                await self.tree.register(guild)
-            except discord.Forbidden:
-                raise ConfigurationError(
-                    f"discord.guild_ids: the bot is not a member of server {guild.id}, "
-                    "or was invited without the scope applications.commands."
-                ) from None
+        """Register everywhere, or in the servers of the configuration; one that has closed stops no other."""
+        refusals = [str(guild.id) for guild in self.guilds_served if not await self._register_in(guild)]
+        if refusals and len(refusals) == len(self.guilds_served):
+            raise ConfigurationError(_not_a_member(", ".join(refusals)))
         await self.tree.register()  # with servers named, this takes back what was registered everywhere
+
+    async def _register_in(self, guild: discord.Object) -> bool:
+        """Register in one server of the configuration; False where it does not let us."""
+        try:
+            await self.tree.register(guild)
+        except discord.Forbidden:
+            log.error("%s", _not_a_member(str(guild.id)))
+            return False
+        return True
+
+    async def on_guild_join(self, guild: discord.Guild) -> None:
+        """Register where we were invited, or invited again, if the configuration names that server."""
+        for served in self.guilds_served:
+            if served.id == guild.id:
+                await self._register_in(served)
 
     async def on_ready(self) -> None:
         """Say who we are and where."""

@@ -11,9 +11,10 @@ from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
 from bot.config import Config
-from bot.errors import StoreUnavailable
+from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import Job, Origin, Recipe
 from bot.sandbox.client import Member
+from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 
@@ -151,6 +152,28 @@ async def test_every_answer_can_be_in_one_language(
     async with serving(sandbox, store, artifacts, config):
         assert "في الانتظار" in text_of(await queued(ravi, "a boat"))
         assert (await job_of(store, "a boat")).origin.locale == "ar"
+
+
+async def test_a_server_that_threw_the_bot_out_closes_no_other(
+    lenient: Sandbox,
+    store: Store,
+    artifacts: Artifacts,
+    discord_address: object,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = Config.parse({"discord": {"guild_ids": [GUILD_ID + 1, GUILD_ID]}})
+    async with serving(lenient, store, artifacts, config) as served:
+        assert not await served.bot.tree.register(served.bot.guilds_served[1])
+    assert f"the bot is not a member of server {GUILD_ID + 1}" in caplog.text
+
+
+async def test_without_any_server_that_takes_it_the_bot_says_so(
+    lenient: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
+) -> None:
+    config = Config.parse({"discord": {"guild_ids": [GUILD_ID + 1]}})
+    with pytest.raises(ConfigurationError, match="is not a member of server"):
+        async with serving(lenient, store, artifacts, config):
+            pass
 
 
 async def test_commands_can_be_registered_in_one_server_alone(
