@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import discord
 
-from bot.front.answers import report
 from bot.front.commands.history import history_view, page_beside
 from bot.front.first_answers import acknowledge_press
 from bot.front.parts import Interaction, parts_of
+from bot.front.views.pressing import pressed
 
 
 class HistoryButton(
@@ -34,12 +34,10 @@ class HistoryButton(
         return button
 
     async def callback(self, interaction: Interaction) -> None:
-        """Turn the page; this is the edge where any error becomes a sentence."""
-        try:
+        """Turn the page."""
+        async with pressed(interaction):
             await acknowledge_press(interaction)
             parts = parts_of(interaction)
             found = await page_beside(parts.store, interaction.user.id, way=self.way, key=self.key)
             view = history_view(found, parts.texts(interaction), now=parts.clock())
             await interaction.edit_original_response(view=view)
-        except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
-            await report(interaction, error)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Self
 
 import discord
@@ -13,6 +14,16 @@ from bot.front.parts import Interaction, parts_of
 from bot.log import about
 
 NEVER = r"(?!)"
+
+
+@asynccontextmanager
+async def pressed(interaction: Interaction) -> AsyncIterator[None]:
+    """What a button does; a stop waits for it. This is the edge where any error becomes a sentence."""
+    with parts_of(interaction).underway.one():
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
+            await report(interaction, error)
 
 
 class JobButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
@@ -38,9 +49,7 @@ class JobButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
         return button
 
     async def callback(self, interaction: Interaction) -> None:
-        """Act on the job; this is the edge where any error becomes a sentence."""
-        with about(self.job_id), parts_of(interaction).underway.one():
-            try:
+        """Act on the job."""
+        with about(self.job_id):
+            async with pressed(interaction):
                 await self.act(interaction, self.job_id, *self.indices)
-            except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
-                await report(interaction, error)

@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 from front_tools import text_of
+from recipes import origin, recipe
 from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
 from bot.config import Config, DiscordConfig
 from bot.sandbox.client import Member
-from bot.sandbox.community import GUILD_ID
+from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.processes import Process
@@ -84,16 +85,30 @@ async def test_only_the_front_of_the_first_shard_registers_commands(
             assert "imagine" in {command["name"] for command in (await mina.state())["commands"]}
 
 
+async def test_a_page_that_is_being_turned_at_a_stop_is_turned(
+    sandbox: Sandbox, served: Served, ravi: Member
+) -> None:
+    for number in range(1, 12):
+        job = await served.store.enqueue(recipe(), origin(number, user_id=PEOPLE[1].id))
+        await served.store.cancel(job.id, user_id=None)
+    page = await ravi.message_of(await ravi.use("history"))
+    sandbox.misbehave(slow_ms=300)
+    await ravi.press(page, "Older")
+    await until(lambda: is_underway(served))
+    await served.bot.hear_no_more()
+    await ravi.wait_for_message(lambda message: "Newer" in str(message["components"]))
+
+
+async def is_underway(served: Served) -> bool:
+    return not served.bot.parts.underway._none.is_set()
+
+
 async def test_a_command_that_is_being_answered_at_a_stop_is_answered_and_later_ones_are_not_heard(
     sandbox: Sandbox, served: Served, mina: Member
 ) -> None:
     await mina.misbehave(slow_ms=300)
     interaction = await mina.imagine(prompt="the last circle")
-
-    async def begun() -> bool:
-        return not served.bot.parts.underway._none.is_set()
-
-    await until(begun)
+    await until(lambda: is_underway(served))
     async with asyncio.timeout(10):
         await served.bot.hear_no_more()
     assert not sandbox.connected
