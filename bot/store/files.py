@@ -19,6 +19,7 @@ from bot.jobs import FileState, Lost, LostFile, Painter, State
 from bot.store.database import insert
 from bot.store.rows import recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
+from bot.store.transitions import lock_jobs
 from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane
 
@@ -124,12 +125,13 @@ class FileVerbs(Verbs):
         now = self._clock()
         state = FileState.KEPT if failure is None else FileState.GONE
         values = {"state": state, "changed_at": now, "leased_until": None, "failure": failure}
-        showing = sa.select(images.c.job_id).where(images.c.artifact == name)
         async with self._changing() as (connection, news):
+            # Jobs, then their deliveries, then files: the order of everybody who locks more than one of them.
+            job_ids = await lock_jobs(connection, images.c.artifact == name)
+            due = deliveries.c.job_id.in_(job_ids) & deliveries.c.outcome.is_(None)
+            await connection.execute(sa.update(deliveries).where(due).values(next_try_at=now))
             wanted = (files.c.name == name) & (files.c.state == FileState.WANTED)
             await connection.execute(sa.update(files).where(wanted).values(values))
-            due = deliveries.c.job_id.in_(showing) & deliveries.c.outcome.is_(None)
-            await connection.execute(sa.update(deliveries).where(due).values(next_try_at=now))
             news.results = True
 
 

@@ -1,5 +1,6 @@
 """What holds for the database on a server: a sentence for whatever is wrong with it, and its return."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 
@@ -12,6 +13,7 @@ from stores import Clock
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State
 from bot.store import Store, check_url
+from bot.store.tables import files
 
 pytestmark = pytest.mark.postgres
 
@@ -109,6 +111,35 @@ async def test_the_bot_s_sessions_do_not_depend_on_the_server_s_defaults(
     await store.close()
     assert written == ["read committed", "off", "1min"]
     assert read == ["repeatable read", "on", "1min"]
+
+
+async def waiting_for_locks(store: Store, count: int) -> None:
+    """Return once so many sessions of this database wait for a lock."""
+    activity = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    waiting = 0
+    async with asyncio.timeout(20):
+        while waiting < count:
+            async with store._database.read() as connection:
+                waiting = await connection.scalar(sa.text(f"{activity} AND wait_event_type = 'Lock'")) or 0
+
+
+async def test_a_file_that_is_back_and_a_result_that_is_deleted_wait_for_each_other_in_one_order(
+    store: Store,
+) -> None:
+    job = await store.enqueue(RECIPE, ORIGIN)
+    (claim,) = await store.claim("worker", limit=1, ttl=60.0)
+    name = "aa/aa.png"
+    await store.expect_file(name, size=1)
+    await store.complete(claim, artifact=name, seconds=1.0)
+    await store.want_files([name])
+    async with store._database.write() as connection:
+        await connection.execute(sa.select(files.c.name).where(files.c.name == name).with_for_update())
+        back = asyncio.create_task(store.end_wait(name))
+        await waiting_for_locks(store, 1)
+        deleted = asyncio.create_task(store.delete_result(job.id, user_id=None))
+        await waiting_for_locks(store, 2)
+    await back
+    assert await deleted == [name]
 
 
 @pytest.mark.parametrize(
