@@ -215,7 +215,8 @@ class Job:
     """What one person asked for, with its images in order.
 
     `deleted_at` is set once the person has deleted the result: its files are gone, the recipe stays.
-    `slowed` tells that its person had more waiting than is painted at full share.
+    `slowed` tells that its person had more waiting than is painted at full share. `message_channel_id` is
+    where the message is, None for the channel that the job was asked for in.
     """
 
     id: str
@@ -229,6 +230,7 @@ class Job:
     images: tuple[ImageRecord, ...]
     deleted_at: float | None = None
     slowed: bool = False
+    message_channel_id: int | None = None
 
     @property
     def work(self) -> Work:

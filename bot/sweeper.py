@@ -26,6 +26,7 @@ DAY_SECONDS = 86_400.0
 LISTING_SECONDS = DAY_SECONDS
 YOUNG_SECONDS = 3600.0  # a file announced later than that may belong to a job that is just being stored
 AT_ONCE = 50  # files or jobs in one transaction
+TOKENS_AT_ONCE = 500
 
 Choose = Callable[[], Awaitable[list[str]]]
 
@@ -89,13 +90,18 @@ class Sweeper:
         await self._drop_old(now)
         await self._drop_too_many(now)
         await self._forget(now)
+        await self._forget_tokens(now)
         await self._drop_orphans(now)
 
     async def _on_duty(self) -> bool:
         return await self._store.take_duty(DUTY, holder=self._name, ttl=DUTY_SECONDS)
 
     async def _look_round(self) -> None:
-        """Take note of files that the store does not know, and delete halves of files."""
+        """Take note of files that the store does not know, and delete halves of files.
+
+        After that, orphans are looked for among all files again.
+        """
+        self._orphans_after = 0.0
         swept = await self._artifacts.sweep_parts()
         if swept:
             log.info("%d halves of files deleted, left by writes that were killed", swept)
@@ -137,20 +143,34 @@ class Sweeper:
         if forgotten:
             log.info("%d old jobs forgotten", forgotten)
 
+    async def _forget_tokens(self, now: float) -> None:
+        """Forget the tokens of interactions that are over: whoever read them could do nothing with them."""
+        while await self._on_duty():
+            if not await self._store.forget_tokens(before=now, limit=TOKENS_AT_ONCE):
+                break
+
     async def _drop_orphans(self, now: float) -> None:
+        """Drop files of no job among those announced since the last look that came to its end."""
         after, before = self._orphans_after, now - YOUNG_SECONDS
-        await self._drop(
+        looked_at_all = await self._drop(
             lambda: self._store.drop_orphans(after=after, before=before, limit=AT_ONCE), "of no job"
         )
-        self._orphans_after = before
+        if looked_at_all:
+            self._orphans_after = before
 
-    async def _drop(self, choose: Choose, why: str) -> None:
-        """Delete what `choose` gives until it gives nothing more, or nothing of it can be deleted."""
-        dropped = 0
-        while await self._on_duty() and (names := await choose()):
-            gone = await drop(self._store, self._artifacts, names)
+    async def _drop(self, choose: Choose, why: str) -> bool:
+        """Delete what `choose` gives until it gives nothing more, or nothing of it can be deleted.
+
+        Returns whether it gives nothing more.
+        """
+        dropped, more = 0, True
+        while more and await self._on_duty():
+            names = await choose()
+            gone = await drop(self._store, self._artifacts, names) if names else 0
             dropped += gone
-            if not gone:
+            more = bool(names)
+            if more and not gone:
                 break
         if dropped:
             log.info("%d files deleted: %s", dropped, why)
+        return not more

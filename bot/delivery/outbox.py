@@ -140,7 +140,7 @@ class Outbox:
             sent = self._unmarked.get(delivery.id) or await self._send(delivery)
         except DeliveryRefused as error:
             log.warning("the result cannot be delivered: %s", error.outcome)
-            await self._mark(delivery, error.outcome, None)
+            await self._mark(delivery, error.outcome)
         except DeliveryDelayed as error:
             log.warning("the result is delivered later: %s", error)
             await self._postpone(delivery, error.seconds)
@@ -151,11 +151,14 @@ class Outbox:
             await self._postpone(delivery)
         else:
             self._unmarked[delivery.id] = sent
-            await self._mark(delivery, sent.outcome, sent.message_id)
+            await self._mark(delivery, sent.outcome, sent)
             del self._unmarked[delivery.id]
 
-    async def _mark(self, delivery: Delivery, outcome: str, message_id: int | None) -> None:
-        await self._store.mark_delivered(delivery, outcome=outcome, message_id=message_id)
+    async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> None:
+        message_id, channel_id = (sent.message_id, sent.channel_id) if sent else (None, None)
+        await self._store.mark_delivered(
+            delivery, outcome=outcome, message_id=message_id, channel_id=channel_id
+        )
         self._metrics.deliveries.labels(outcome).inc()
 
     async def _send(self, delivery: Delivery) -> Sent:
@@ -175,7 +178,7 @@ class Outbox:
     async def _postpone(self, delivery: Delivery, seconds: float = 0.0) -> None:
         if delivery.attempts >= MAX_ATTEMPTS:
             log.error("the delivery is given up after %d attempts", delivery.attempts)
-            await self._mark(delivery, "gave_up", None)
+            await self._mark(delivery, "gave_up")
             return
         self._metrics.retries.inc()
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing

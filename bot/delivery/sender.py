@@ -51,10 +51,11 @@ KNOWN_LIMITS = (50 * MIB, MAX_REQUEST, DIRECT_LIMIT)  # of servers by their boos
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """A message that shows its content: how it got there, and its id."""
+    """A message that shows its content: how it got there, its id, and its channel where that is another."""
 
     outcome: str
     message_id: int
+    channel_id: int | None = None
 
 
 class _Refused(Exception):
@@ -251,7 +252,7 @@ class Sender:
             message_id = await self._send(channel, delivery, with_notice(content, notice), files)
         except _Refused as error:
             raise error if error.refusal is Refusal.TOO_LARGE else _Refused(refusal) from None
-        return Sent(outcome="sent_directly", message_id=message_id)
+        return Sent(outcome="sent_directly", message_id=message_id, channel_id=channel.id)
 
     def _channel(self, job: Job) -> discord.PartialMessageable:
         return self._client.get_partial_messageable(job.origin.channel_id, guild_id=job.origin.guild_id)
@@ -268,7 +269,7 @@ class Sender:
     def _token_alive(self, job: Job) -> bool:
         origin = job.origin
         young = self._clock() < origin.token_expires_at - TOKEN_MARGIN
-        return young and origin.interaction_token not in self._dead_tokens
+        return young and bool(origin.interaction_token) and origin.interaction_token not in self._dead_tokens
 
     def _bury(self, token: str) -> None:
         self._dead_tokens[token] = None

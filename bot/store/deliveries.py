@@ -71,11 +71,17 @@ class DeliveryVerbs(Verbs):
         ]
 
     async def mark_delivered(
-        self, delivery: Delivery, *, outcome: str, message_id: int | None = None
+        self,
+        delivery: Delivery,
+        *,
+        outcome: str,
+        message_id: int | None = None,
+        channel_id: int | None = None,
     ) -> None:
-        """Settle a delivery for good; the first outcome stays. `message_id` is where the result is now.
+        """Settle a delivery for good; the first outcome stays.
 
-        Nothing changes once another front has claimed it.
+        `message_id` is the message that shows the result, `channel_id` its channel where that is another than
+        the job was asked for in. Nothing changes once another front has claimed it.
         """
         values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}
         job_id = delivery.job.id
@@ -83,9 +89,8 @@ class DeliveryVerbs(Verbs):
             await lock_job(connection, job_id)
             changed = await connection.execute(_ended(delivery, **values))
             if changed.rowcount and message_id is not None:
-                await connection.execute(
-                    sa.update(jobs).where(jobs.c.id == job_id).values(message_id=message_id)
-                )
+                place = {"message_id": message_id, "message_channel_id": channel_id}
+                await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(place))
 
     async def retry_delivery(self, delivery: Delivery, *, at: float) -> None:
         """The attempt did not succeed: try again at `at` (seconds since the epoch).

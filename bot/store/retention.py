@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.jobs import FileState
 from bot.store.database import insert
 from bot.store.files import GOING_SECONDS, let_go, named
-from bot.store.tables import deliveries, duties, files, images, jobs, start_pictures
+from bot.store.tables import HOLDS_TOKEN, deliveries, duties, files, images, jobs, start_pictures
 from bot.store.transitions import ACTIVE
 from bot.store.verbs import Verbs
 
@@ -136,6 +136,20 @@ class RetentionVerbs(Verbs):
             )
             await let_go(connection, chosen, now=self._clock())
         return len(job_ids), chosen
+
+    async def forget_tokens(self, *, before: float, limit: int) -> int:
+        """Forget the interaction tokens that ended before this time, of at most `limit` jobs; of how many."""
+        ended = HOLDS_TOKEN & (jobs.c.token_expires_at < before)
+        old = sa.select(jobs.c.id).where(ended).order_by(jobs.c.token_expires_at).limit(limit)
+        async with self._database.read() as connection:
+            few = list(await connection.scalars(old))
+        if not few:
+            return 0
+        still = sa.select(jobs.c.id).where(jobs.c.id.in_(few)).order_by(jobs.c.id)
+        async with self._database.write() as connection:
+            job_ids = list(await connection.scalars(still.with_for_update(skip_locked=True)))
+            forgotten = sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(interaction_token="")
+            return (await connection.execute(forgotten)).rowcount
 
     async def note_files(self, found: Mapping[str, int]) -> None:
         """Files that are there, with their bytes: those unknown so far count as used now."""

@@ -116,6 +116,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
         started_at=row.started_at,
         finished_at=row.finished_at,
         message_id=row.message_id,
+        message_channel_id=row.message_channel_id,
         images=of_job,
         deleted_at=row.deleted_at,
         slowed=row.slowed,

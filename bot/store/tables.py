@@ -49,6 +49,7 @@ jobs = sa.Table(
     sa.Column("started_at", sa.Double),
     sa.Column("finished_at", sa.Double),
     sa.Column("message_id", sa.BigInteger),
+    sa.Column("message_channel_id", sa.BigInteger),  # of that message; null for where the job was asked for
     sa.Column("deleted_at", sa.Double),
     sa.Column("family", sa.String(16)),  # the job that this one repeats; null for the first of its recipe
     sa.Column("repeat", sa.Integer),  # 1 for the first that repeats it
@@ -62,6 +63,13 @@ jobs = sa.Table(
     sa.Index(None, "user_id", "interaction_id"),  # one person's history
     sa.Index(None, "family", "repeat", unique=True),
     sa.Index(None, "front", "state"),
+)
+HOLDS_TOKEN = jobs.c.interaction_token != sa.literal_column("''")  # spelled out, as the index below has it
+sa.Index(
+    "ix_jobs_holding_token",
+    jobs.c.token_expires_at,
+    sqlite_where=HOLDS_TOKEN,
+    postgresql_where=HOLDS_TOKEN,
 )
 
 images = sa.Table(

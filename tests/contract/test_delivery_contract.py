@@ -41,6 +41,13 @@ async def test_a_delivered_result_is_delivered_for_good(store: Store) -> None:
     assert (await store.job(job.id)).message_id == 99
 
 
+async def test_a_result_in_another_channel_is_known_to_be_there(store: Store) -> None:
+    job = await finished(store, 1)
+    await store.mark_delivered(await due(store), outcome="sent_directly", message_id=99, channel_id=77)
+    found = await store.job(job.id)
+    assert (found.message_id, found.message_channel_id) == (99, 77)
+
+
 async def test_an_outcome_without_a_message_leaves_the_known_one(store: Store) -> None:
     job = await finished(store, 1)
     await store.set_message(job.id, 55)

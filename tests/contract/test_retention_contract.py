@@ -28,6 +28,15 @@ async def test_the_oldest_files_go_first_and_no_more_than_are_too_many(store: St
     assert await store.drop_files(before=clock.now - DAY, limit=9) == ["aa/3.png"]
 
 
+async def test_tokens_are_forgotten_once_they_are_dead(store: Store, clock: Clock) -> None:
+    ends = {1: clock.now - 1, 2: clock.now + 1}
+    jobs = [await store.enqueue(RECIPE, origin(number, token_expires_at=end)) for number, end in ends.items()]
+    assert await store.forget_tokens(before=clock.now, limit=9) == 1
+    assert await store.forget_tokens(before=clock.now, limit=9) == 0
+    held = [(await store.job(job.id)).origin.interaction_token for job in jobs]
+    assert held == ["", jobs[1].origin.interaction_token]
+
+
 async def test_a_result_that_is_not_delivered_keeps_its_file(store: Store, clock: Clock) -> None:
     await painted(store, 1, PICTURE)
     clock.now += DAY

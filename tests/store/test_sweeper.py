@@ -184,6 +184,28 @@ async def test_what_cannot_be_deleted_is_tried_by_a_later_sweep(
     assert await there(artifacts) == set()
 
 
+async def test_no_orphan_is_forgotten_where_a_sweep_had_to_end_early(
+    store: Store, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeper, "AT_ONCE", 1)
+    artifacts = Artifacts(str(tmp_path / "results"))
+    orphans = [await keep(store, artifacts, bytes_of(number), ".png") for number in (1, 2)]
+    sweeping = make(store, artifacts, clock)
+    await sweeping.sweep()
+    folders = [tmp_path / "results" / name[:2] for name in orphans]
+    away = [folder.rename(tmp_path / f"away {folder.name}") for folder in folders]
+    for folder in folders:
+        folder.write_text("not a folder")
+    clock.now += 2 * YOUNG_SECONDS
+    await sweeping.sweep()
+    for folder, kept in zip(folders, away, strict=True):
+        folder.unlink()
+        kept.rename(folder)
+    clock.now += 61.0
+    await sweeping.sweep()
+    assert await there(artifacts) == set()
+
+
 async def test_halves_of_files_go_once_nobody_can_be_writing_them(
     store: Store, tmp_path: Path, clock: Clock
 ) -> None:

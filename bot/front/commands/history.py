@@ -26,6 +26,7 @@ PAGE_JOBS = 10
 SHOWN_PROMPT = 80
 OLDER, NEWER = "older", "newer"
 SHOW = "history_show"  # the menu of private pictures
+DIRECT = "@me"  # stands for the server in addresses of direct messages
 MESSAGE_ADDRESS = "https://discord.com/channels/{place}/{channel}/{message}"
 
 
@@ -116,10 +117,17 @@ def history_lines(page: Page, texts: Texts) -> list[str]:
 
 
 def message_address(job: Job) -> str | None:
-    """Where a job's message can be looked at; None for one that is gone or was private."""
-    if job.message_id is None or job.origin.private or job.deleted_at is not None:
+    """Where a job's message can be looked at; None for one that is gone or was private.
+
+    What was private or could not be shown where it was asked for may have come as a direct message.
+    """
+    if job.message_id is None or job.deleted_at is not None:
         return None
-    place = job.origin.guild_id or "@me"
+    if (direct := job.message_channel_id) is not None:
+        return MESSAGE_ADDRESS.format(place=DIRECT, channel=direct, message=job.message_id)
+    if job.origin.private:
+        return None
+    place = job.origin.guild_id or DIRECT
     return MESSAGE_ADDRESS.format(place=place, channel=job.origin.channel_id, message=job.message_id)
 
 

@@ -16,6 +16,7 @@ from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.front.commands.history import message_address
 from bot.jobs import Claim, Job, LostFile
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
@@ -216,6 +217,8 @@ async def test_a_private_result_after_the_tokens_end_comes_as_a_direct_message(
     (message,) = await mina.messages(direct["id"])
     assert message["attachments"]
     assert "could no longer be shown" in text_of(message)
+    address = message_address(await served.store.job(job.id))
+    assert address == f"https://discord.com/channels/@me/{direct['id']}/{message['id']}"
 
 
 async def test_a_private_result_that_can_go_nowhere_is_settled_and_never_shown_in_public(

@@ -75,6 +75,13 @@ def test_private_pictures_that_are_there_can_be_shown_again() -> None:
     assert (choice["label"], choice["description"]) == ("*a boat* <@3>", "1 picture · 1 minute ago")
 
 
+def test_a_result_that_came_as_a_direct_message_is_linked_there() -> None:
+    private = done(message_channel_id=8)
+    private = replace(private, origin=replace(private.origin, private=True))
+    for job in (private, done(message_channel_id=8)):
+        assert message_address(job) == "https://discord.com/channels/@me/8/7"
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_whole_page_of_long_prompts_fits_a_message(language: str) -> None:
     ids = {"guild_id": 2**63 - 1, "channel_id": 2**63 - 1}
