@@ -133,6 +133,7 @@ class Worker:
                 await self._feed(draining)
             await self._finish()
         finally:
+            await asyncio.sleep(0)  # as in `_finish`
             await _cancelled(list(self._paintings))
             await _cancelled([heart, watching, recreating, draining])
         if self._engine_closed is not None:
@@ -147,6 +148,7 @@ class Worker:
 
     async def _finish(self) -> None:
         """Give back what the devices have not begun, and wait for the rest; `run` gives back what is left."""
+        await asyncio.sleep(0)  # a task that is cancelled before its first step gives nothing back
         for task, painting in self._paintings.items():
             ended = painting.future is not None and painting.future.done()
             if not painting.seated and not ended:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from recipes import ORIGIN, origin, recipe
 from serving import until
 
 from bot.artifacts import Artifacts
-from bot.jobs import ImageRecord, Job, State
+from bot.jobs import Claim, ImageRecord, Job, State
 from bot.store import Store
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
@@ -156,6 +157,23 @@ async def test_a_drain_does_not_wait_for_a_start_picture_that_another_worker_pai
     async with working(make_worker(tiny_engine, store, artifacts)):
         await until(wanted)
     assert [image.state for image in (await store.job(job.id)).images] == [State.WAITING]
+
+
+async def test_nothing_that_is_claimed_at_the_very_moment_of_a_drain_is_held_for_ever(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.enqueue(SMALL, origin(1))
+    worker = make_worker(tiny_engine, store, artifacts)
+    claim = store.claim
+
+    async def stopped_meanwhile(*arguments: Any, **options: Any) -> list[Claim]:
+        claims = await claim(*arguments, **options)
+        worker.drain()
+        return claims
+
+    monkeypatch.setattr(store, "claim", stopped_meanwhile)
+    await worker.run()
+    assert (await store.counts())[State.RUNNING] == 0  # given back, or begun and painted
 
 
 async def test_what_cannot_be_finished_in_time_at_a_drain_is_given_back(
