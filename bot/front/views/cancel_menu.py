@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import discord
 
-from bot.front.answers import report
 from bot.front.commands.cancel import CANCEL_ALL, MINE, OTHERS, cancel_all, cancel_chosen
 from bot.front.first_answers import acknowledge_press
-from bot.front.parts import Interaction, parts_of
+from bot.front.parts import Interaction
+from bot.front.views.pressing import pressed
 
 
 class CancelMenu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=f"(?:{MINE}|{OTHERS})"):
@@ -26,13 +26,10 @@ class CancelMenu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=f"(?:{
         return cls(item)
 
     async def callback(self, interaction: Interaction) -> None:
-        """Cancel; this is the edge where any error becomes a sentence."""
-        with parts_of(interaction).underway.one():
-            try:
-                await acknowledge_press(interaction)
-                await cancel_chosen(interaction, self.item.values)
-            except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
-                await report(interaction, error)
+        """Cancel."""
+        async with pressed(interaction):
+            await acknowledge_press(interaction)
+            await cancel_chosen(interaction, self.item.values)
 
 
 class CancelAllButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=CANCEL_ALL):
@@ -48,10 +45,7 @@ class CancelAllButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=C
         return cls(item)
 
     async def callback(self, interaction: Interaction) -> None:
-        """Cancel; this is the edge where any error becomes a sentence."""
-        with parts_of(interaction).underway.one():
-            try:
-                await acknowledge_press(interaction)
-                await cancel_all(interaction)
-            except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
-                await report(interaction, error)
+        """Cancel."""
+        async with pressed(interaction):
+            await acknowledge_press(interaction)
+            await cancel_all(interaction)

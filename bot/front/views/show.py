@@ -13,10 +13,10 @@ from bot.delivery.layout import layout
 from bot.delivery.pictures import fit
 from bot.delivery.render import MessageContent, render, without_picture
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
-from bot.front.answers import report
 from bot.front.commands.history import SHOW, can_be_shown
 from bot.front.first_answers import acknowledge
 from bot.front.parts import Interaction, parts_of
+from bot.front.views.pressing import pressed
 
 LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
 
@@ -72,9 +72,6 @@ class ShowMenu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=SHOW):
         return cls(item)
 
     async def callback(self, interaction: Interaction) -> None:
-        """Show them; this is the edge where any error becomes a sentence."""
-        with parts_of(interaction).underway.one():
-            try:
-                await show_again(interaction, self.item.values[0])
-            except Exception as error:  # noqa: BLE001 - the edge: told to the person, logged by report
-                await report(interaction, error)
+        """Show them."""
+        async with pressed(interaction):
+            await show_again(interaction, self.item.values[0])
