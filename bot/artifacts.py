@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import hashlib
@@ -11,9 +10,9 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
@@ -21,13 +20,19 @@ from fsspec.implementations.local import LocalFileSystem
 from bot.discretion import discreet
 from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
 from bot.ownership import make_folder
+from bot.threads import Threads
 
 log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}\.[a-z0-9]+")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FOLDERS = tuple(f"{number:02x}" for number in range(256))
 PART = ".part"
+CALLS_AT_ONCE = 16
+CALL_SECONDS = 60.0  # a large file over a slow line takes less
 PART_SECONDS = 3600.0  # no write takes longer: what is older was left by one that was killed
 
 
@@ -35,10 +40,10 @@ class Artifacts:
     """Content-addressed files: the same bytes have the same name and are stored once.
 
     Every call works in a thread. Raises StoreUnavailable, with one sentence that names the place, when
-    it cannot be read or written.
+    it cannot be read or written, or does not answer within `call_seconds`.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, call_seconds: float = CALL_SECONDS) -> None:
         try:
             self._files, self._root = url_to_fs(url)
         except (ValueError, ImportError) as error:
@@ -47,15 +52,17 @@ class Artifacts:
             ) from error
         self._place = discreet(str(self._root))  # as messages name it
         self._local = isinstance(self._files, LocalFileSystem)
+        self._call_seconds = call_seconds
+        self._threads = Threads("files", most=CALLS_AT_ONCE)
 
     async def name(self, data: bytes, suffix: str) -> str:
         """The name that `data` has here, such as "ab/abcd….png"; nothing is written."""
-        return await asyncio.to_thread(_name, data, suffix)
+        return await self._call("written", _name, data, suffix)
 
     async def put(self, data: bytes, suffix: str) -> str:
         """Store `data` and return its name; whole or not at all."""
         name = await self.name(data, suffix)
-        await asyncio.to_thread(self._put, name, data)
+        await self._call("written", self._put, name, data)
         return name
 
     async def get(self, name: str) -> bytes:
@@ -64,16 +71,16 @@ class Artifacts:
         Raises MissingArtifact when the file is gone, or holds anything else than its name says: that one is
         deleted, so that it can be put again.
         """
-        return await asyncio.to_thread(self._get, _checked(name))
+        return await self._call("read", self._get, _checked(name))
 
     async def delete(self, name: str) -> None:
         """Delete the file, if it is there."""
-        await asyncio.to_thread(self._delete, _checked(name))
+        await self._call("deleted", self._delete, _checked(name))
 
     async def listing(self) -> AsyncIterator[dict[str, int]]:
         """All files there are, as their names and sizes in bytes, some at a time."""
         for folder in _FOLDERS:
-            found = await asyncio.to_thread(self._listed, folder)
+            found = await self._call("listed", self._listed, folder)
             if found:
                 yield found
 
@@ -82,7 +89,13 @@ class Artifacts:
 
         Only a folder has such files: elsewhere a file appears once it is whole.
         """
-        return await asyncio.to_thread(self._sweep_parts) if self._local else 0
+        return await self._call("deleted", self._sweep_parts) if self._local else 0
+
+    async def _call(self, verb: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await self._threads.run_within(self._call_seconds, work, *args, **kwargs)
+        except TimeoutError as error:
+            raise self._unavailable(f"no answer within {self._call_seconds:g} s", verb) from error
 
     def _put(self, name: str, data: bytes) -> None:
         with self._named("written"):

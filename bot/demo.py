@@ -12,7 +12,7 @@ from pathlib import Path
 from bot.app.both import serve
 from bot.config import Config
 from bot.errors import BotError
-from bot.lifetime import Running, Stop, Stopped, run_to_the_end
+from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
 from bot.log import set_up
 from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
 from bot.sandbox.server import Sandbox
@@ -129,7 +129,7 @@ async def first_picture(address: str, report: Report) -> Path:
             raise BotError(f"The demo's first picture did not come: {error}") from error
         data = await member.attachment_bytes(message)
         file: Path = FOLDER / message["attachments"][0]["filename"]
-        await asyncio.to_thread(keep, file, data)
+        await in_own_thread(lambda: keep(file, data))
         return file
 
 

@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
 from typing import Any, NoReturn, TypeVar
+
+from bot.threads import in_thread
 
 T = TypeVar("T")
 UNINTERRUPTIBLE = "uninterruptible"
@@ -105,19 +106,7 @@ class Running:
 
 def in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     """Run `work`, which nothing can interrupt, in a thread that the end of the process need not wait for."""
-    finished: Future[T] = Future()
-    finished.set_running_or_notify_cancel()  # from now on it has a result, wanted or not
-
-    def run() -> None:
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
-            finished.set_exception(error)
-        else:
-            finished.set_result(result)
-
-    threading.Thread(target=run, name=UNINTERRUPTIBLE, daemon=True).start()
-    return asyncio.wrap_future(finished)
+    return in_thread(work, UNINTERRUPTIBLE)
 
 
 def run_to_the_end(work: Callable[[Stop], Coroutine[Any, Any, None]]) -> None:

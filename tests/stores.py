@@ -1,8 +1,10 @@
-"""A clock, a lease's length and a full disk for tests of what is stored."""
+"""A clock, a lease's length, a full disk and files that hang, for tests of what is stored."""
 
+import os
 import resource
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from bot.store import Store
 
@@ -32,3 +34,17 @@ def small_disk() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def hanging_files(folder: Path, *, count: int) -> Iterator[list[str]]:
+    """Names of artifacts that nobody finishes reading, as on a network folder whose server is gone."""
+    names = [f"{number:02x}/{number:064x}.png" for number in range(count)]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(folder / name)  # opening it waits for a writer
+    try:
+        yield names
+    finally:
+        for name in names:
+            os.close(os.open(folder / name, os.O_RDWR | os.O_NONBLOCK))

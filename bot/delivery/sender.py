@@ -7,7 +7,6 @@ does one whose channel is closed to the bot. A token that was refused once is ne
 
 from __future__ import annotations
 
-import asyncio
 import io
 import logging
 from collections.abc import Callable, Sequence
@@ -34,6 +33,7 @@ from bot.delivery.restraint import Restraint
 from bot.errors import DeliveryRefused, MissingArtifact, StoreUnavailable
 from bot.jobs import Delivery, Job, State
 from bot.texts import Texts
+from bot.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Sender:
         self._clock = clock
         self._dead_tokens: dict[str, None] = {}
         self._restraint = Restraint(clock=clock)
-        self._fitting = asyncio.Semaphore(FITTED_AT_ONCE)
+        self._threads = Threads("pictures", most=FITTED_AT_ONCE)
 
     def can_edit(self, job: Job) -> bool:
         """Whether the job's message can be edited now, as far as is known without asking Discord."""
@@ -148,8 +148,7 @@ class Sender:
     async def _fitted(self, files: Sequence[bytes], limit: int) -> PictureFile:
         if len(files) == 1 and len(files[0]) <= limit:
             return PictureFile(data=files[0], suffix=".png")
-        async with self._fitting:
-            return await asyncio.to_thread(fit, files, limit)
+        return await self._threads.run(fit, files, limit)
 
     async def _say_so(self, delivery: Delivery, content: MessageContent) -> None:
         """Tell in the message itself that Discord refused what it was to show, if even that can be told."""

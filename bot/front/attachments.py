@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from types import MappingProxyType
@@ -14,6 +13,8 @@ from yarl import URL
 
 from bot.errors import UserMistake
 from bot.front.pictures import Limits, Picture, check_length, read_mask, read_picture
+from bot.front.resolver import Resolver
+from bot.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +33,19 @@ class Attachments:
     Every failure is a `UserMistake` or an `InvalidRequest` that names the file as `what`.
     """
 
-    def __init__(self, *, limits: Limits, api_url: str, fetch_seconds: float = FETCH_SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        limits: Limits,
+        api_url: str,
+        resolver: Resolver | None = None,
+        fetch_seconds: float = FETCH_SECONDS,
+    ) -> None:
+        self._resolver = resolver or Resolver()
         self._limits = limits
         self._origins = frozenset({URL(address).origin() for address in (*CDN, api_url)})
         self._timeout = aiohttp.ClientTimeout(total=fetch_seconds)
-        self._decoding = asyncio.Semaphore(1)
+        self._threads = Threads("decoding", most=1)
 
     def check(self, attachment: discord.Attachment, *, what: str) -> None:
         """Refuse what Discord itself calls too long, before anything is fetched."""
@@ -60,7 +69,11 @@ class Attachments:
         try:
             async with (
                 # Nothing is unpacked on the way, so that what comes is as long as it says.
-                aiohttp.ClientSession(timeout=self._timeout, auto_decompress=False) as session,
+                aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(resolver=self._resolver),
+                    timeout=self._timeout,
+                    auto_decompress=False,
+                ) as session,
                 session.get(URL(address, encoded=True), allow_redirects=False, headers=PLAIN) as response,
             ):
                 return await self._body(response, what)
@@ -81,8 +94,7 @@ class Attachments:
         return bytes(data)
 
     async def _decoded(self, decode: Callable[[], T]) -> T:
-        async with self._decoding:
-            return await asyncio.to_thread(decode)
+        return await self._threads.run(decode)
 
 
 def is_attachment(address: str, origins: frozenset[URL]) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import aiohttp
 import discord
 from discord.app_commands import AppCommandContext, AppInstallationType
 from discord.utils import MISSING
@@ -19,6 +20,7 @@ from bot.front.commands import commands
 from bot.front.counting import Counting
 from bot.front.parts import Interaction, Parts
 from bot.front.pictures import Limits
+from bot.front.resolver import Resolver
 from bot.front.translator import CatalogueTranslator
 from bot.front.tree import Tree
 from bot.front.views import BUTTONS
@@ -60,7 +62,9 @@ class Bot(discord.AutoShardedClient):
     ) -> None:
         metrics = metrics or Metrics().front
         self._counting = Counting(metrics)
+        resolver = Resolver()
         super().__init__(
+            connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
             intents=discord.Intents(guilds=True),
             allowed_mentions=discord.AllowedMentions.none(),
             member_cache_flags=discord.MemberCacheFlags.none(),
@@ -79,6 +83,7 @@ class Bot(discord.AutoShardedClient):
             attachments=Attachments(
                 limits=Limits(max_bytes=config.pictures.max_bytes, max_pixels=config.pictures.max_pixels),
                 api_url=config.discord.api_url,
+                resolver=resolver,
             ),
             announce=announce,
             offers=tuple(model.offer for model in config.models),
@@ -95,17 +100,21 @@ class Bot(discord.AutoShardedClient):
             language=config.discord.language,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
+        self.tree = self._command_tree()
+        self.add_dynamic_items(*BUTTONS)
+
+    def _command_tree(self) -> Tree:
+        """The tree of all commands."""
         # Discord takes contexts and kinds of installation only with commands registered everywhere.
-        self.tree = Tree(
+        everywhere = not self.guilds_served
+        tree = Tree(
             self,
-            allowed_contexts=MISSING
-            if self.guilds_served
-            else AppCommandContext(guild=True, dm_channel=True),
-            allowed_installs=MISSING if self.guilds_served else AppInstallationType(guild=True),
+            allowed_contexts=AppCommandContext(guild=True, dm_channel=True) if everywhere else MISSING,
+            allowed_installs=AppInstallationType(guild=True) if everywhere else MISSING,
         )
         for command in commands(self.parts.offers):
-            self.tree.add_command(command, guilds=self.guilds_served or MISSING)
-        self.add_dynamic_items(*BUTTONS)
+            tree.add_command(command, guilds=self.guilds_served or MISSING)
+        return tree
 
     async def setup_hook(self) -> None:
         """After the login, before the gateway: settle the shards, make sure that Discord has the commands.

@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.errors import ConfigurationError, StoreUnavailable
+from bot.lifetime import in_own_thread
 from bot.store.failures import TRANSLATED, unavailable
 from bot.store.listening import listen
 from bot.store.migrate import upgrade
@@ -56,7 +57,7 @@ class Database:
         if parsed.get_backend_name() == "sqlite":
             place = sqlite_path(parsed)
             with _translated(place):
-                await asyncio.to_thread(check_file, parsed)
+                await in_own_thread(lambda: check_file(parsed))
         else:
             place = postgresql_place(parsed)
         database = cls(_create_engine(parsed), place)

@@ -23,6 +23,7 @@ from bot.jobs import LostFile, Painter
 from bot.log import about
 from bot.persistence import persistently
 from bot.store.store import Store
+from bot.threads import Threads
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import EngineClosed, EngineError, Image, InvalidRequest, Lane, Request
@@ -58,6 +59,7 @@ class Recreation:
         self._store = store
         self._artifacts = artifacts
         self._patience_seconds = patience_seconds
+        self._threads = Threads("pictures", most=1)
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def picture(self, name: str, *, begun: Begun = lambda: None) -> bytes:
@@ -156,7 +158,7 @@ class Recreation:
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
         extra = extra_of(painter.job_id)
-        png = await asyncio.to_thread(encode_png, image.pixels, image.request, extra=extra)
+        png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
         if await self._artifacts.name(png, PNG) != name:
             raise LostForGood(f"The recipe of {name} now gives another picture.", failure=START_CHANGED)
         await self._persistently(lambda: keep(self._store, self._artifacts, png, PNG))

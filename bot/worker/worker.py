@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.persistence import persistently
 from bot.store.store import Store
+from bot.threads import Threads
 from bot.worker.failures import failure_of
 from bot.worker.recreation import PNG, Recreation, extra_of
 from bot.worker.unoffered import GRACE_SECONDS, watch
@@ -108,6 +110,7 @@ class Worker:
         self._policies = policies
         self._recreation = Recreation(engine, store, artifacts, patience_seconds=lease_seconds)
         self._metrics = metrics or Metrics().worker
+        self._threads = Threads("pictures", most=os.cpu_count() or 1)
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
@@ -283,7 +286,7 @@ class Worker:
 
     async def _keep(self, claim: Claim, image: Image) -> str:
         extra = extra_of(claim.job_id)
-        png = await asyncio.to_thread(encode_png, image.pixels, image.request, extra=extra)
+        png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
         return await self._persistently(lambda: keep(self._store, self._artifacts, png, PNG))
 
     async def _record(self, verb: Callable[[], Awaitable[object]], event: str) -> None:

@@ -87,3 +87,13 @@ def test_importing_a_part_does_not_load_what_it_has_no_business_with(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_nothing_but_name_resolution_uses_the_event_loops_own_threads() -> None:
+    users = [
+        path.name
+        for path in tracked("bot")
+        if path.suffix == ".py"
+        and ("asyncio.to_thread(" in (code := path.read_text()) or "run_in_executor(" in code)
+    ]
+    assert users == []

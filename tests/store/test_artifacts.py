@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from stores import small_disk
+from stores import hanging_files, small_disk
 
 from bot.artifacts import Artifacts
 from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
@@ -91,3 +91,9 @@ async def test_no_file_that_cannot_be_read_tells_the_password_of_its_place() -> 
 def test_a_place_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="nowhere://bucket"):
         Artifacts("nowhere://bucket")
+
+
+async def test_a_place_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
+    refused = pytest.raises(StoreUnavailable, match=r"cannot be read: no answer within 0\.1 s")
+    with hanging_files(tmp_path, count=1) as (name,), refused:
+        await Artifacts(str(tmp_path), call_seconds=0.1).get(name)

@@ -1,0 +1,67 @@
+"""Finds the addresses of Discord's hosts, whatever else is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from bot.threads import in_thread
+
+PATIENCE_SECONDS = 0.5  # with a look-up, where earlier addresses of the host are known
+
+Key = tuple[str, int, socket.AddressFamily]
+
+
+class Resolver(AbstractResolver):
+    """Looks names up, each in a thread of its own and once at a time.
+
+    The last known addresses of a host stand in for a look-up that fails or takes long.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Key, list[ResolveResult]] = {}
+        self._under_way: dict[Key, asyncio.Future[list[ResolveResult]]] = {}
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host; raises OSError where none are known and the look-up fails."""
+        key = (host, port, family)
+        looking = self._under_way.get(key)
+        if looking is None:
+            looking = self._under_way[key] = in_thread(lambda: look_up(host, port, family), "addresses")
+            looking.add_done_callback(lambda done: self._note(key, done))
+        known = self._known.get(key)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS if known else None):
+                return await asyncio.shield(looking)
+        except OSError:  # a TimeoutError is one
+            if known is None:
+                raise
+            return known
+
+    async def close(self) -> None:
+        """Nothing is held that would have to be closed."""
+
+    def _note(self, key: Key, done: asyncio.Future[list[ResolveResult]]) -> None:
+        del self._under_way[key]
+        if not done.cancelled() and done.exception() is None:
+            self._known[key] = done.result()
+
+
+def look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+    """The addresses of a host, as the system knows them; takes as long as its resolver allows."""
+    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    return [
+        ResolveResult(
+            hostname=host,
+            host=str(address[0]),
+            port=int(address[1]),
+            family=kind,
+            proto=protocol,
+            flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+        )
+        for kind, _, protocol, _, address in found
+    ]

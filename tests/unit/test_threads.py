@@ -1,0 +1,41 @@
+"""Threads for calls that block."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from bot.threads import Threads
+
+
+async def test_a_call_that_hangs_takes_one_place_until_it_ends() -> None:
+    threads, hung = Threads("test", most=2), threading.Event()
+    with pytest.raises(TimeoutError):
+        await threads.run_within(0.01, hung.wait)
+    assert await threads.run(lambda: "beside it") == "beside it"
+    waiting = asyncio.create_task(threads.run(hung.wait))
+    await asyncio.sleep(0)
+    with pytest.raises(TimeoutError):
+        await threads.run_within(0.01, lambda: "behind both")
+    hung.set()
+    assert await waiting
+    assert await threads.run(lambda: "after them") == "after them"
+
+
+async def test_what_a_call_raises_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await Threads("test", most=1).run(lambda: 1 // 0)
+
+
+def test_a_process_ends_though_a_call_hangs() -> None:
+    program = """
+import asyncio, contextlib, threading
+from bot.threads import Threads
+async def main():
+    with contextlib.suppress(TimeoutError):
+        await Threads("test", most=1).run_within(0.01, threading.Event().wait)
+asyncio.run(main())
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
