@@ -36,6 +36,12 @@ class FrontMetrics:
             buckets=_ACKNOWLEDGED,
             registry=registry,
         )
+        self.acknowledgement_since_asked = Histogram(
+            "sdjax_acknowledgement_since_asked_seconds",
+            "From when Discord made an interaction, by its id, to the first answer to it.",
+            buckets=_ACKNOWLEDGED,
+            registry=registry,
+        )
         self.jobs_accepted = Counter("sdjax_jobs_accepted", "Requests that were queued.", registry=registry)
         self.refusals = Counter(
             "sdjax_refusals", "Commands and buttons answered with a refusal.", ["reason"], registry=registry

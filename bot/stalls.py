@@ -1,17 +1,26 @@
 """Watches whether the event loop stands still, and says what it was at when it did.
 
-While the loop is held, nobody's command is acknowledged and no heartbeat leaves.
+While the loop is held, nobody's command is acknowledged and no heartbeat leaves. Two things hold it: a call
+of its own that takes long, and native code in any thread that keeps the interpreter lock. A thread that looks
+at the loop's frames sees the first. It cannot run during the second: a timer in C, which that thread arms
+anew as long as it runs, writes down all frames then, none of which can change meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
+import gc
 import logging
+import re
 import sys
+import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import IO
 
 from bot.metrics import STALL_SECONDS, LoopMetrics
 
@@ -19,6 +28,10 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
 FRAMES = 6  # of the innermost calls, as many as say where it is
+OLDEST_GENERATION = 2  # the only collection that can take long
+THREAD = re.compile(r"Thread 0x([0-9a-f]+) .*:\n((?:  .*\n)*)")
+CALL = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+WAITING = frozenset({"threading.py", "selectors.py", "queue.py"})  # a thread in these lets others run
 
 
 class StallWatch:
@@ -44,6 +57,8 @@ class StallWatch:
         """Watch for ever; must be run on the loop's thread."""
         self._loop_thread = threading.get_ident()
         self._due = self._clock() + TICK_SECONDS
+        collections = Collections(self._limit, self._clock)
+        gc.callbacks.append(collections)
         threading.Thread(target=self._look, name="stall watch", daemon=True).start()
         try:
             while True:
@@ -52,6 +67,7 @@ class StallWatch:
                 self._note(self._clock() - self._due)
         finally:
             self._ended.set()
+            gc.callbacks.remove(collections)
 
     def _note(self, lag: float) -> None:
         self._metrics.lag.observe(max(0.0, lag))
@@ -64,10 +80,52 @@ class StallWatch:
         log.warning("the event loop stood still for %.2f s%s", lag, f" at {seen}" if seen else "")
 
     def _look(self) -> None:
-        """The thread: remember where the loop is whenever it is late."""
-        while not self._ended.wait(TICK_SECONDS):
-            if not self._seen and self._clock() - self._due > self._limit / 2:
-                self._seen = place_of(self._loop_thread)
+        """The thread: remember where the loop is when it is late, unless this thread was kept waiting too."""
+        with tempfile.TemporaryFile("w+") as dump:
+            due = self._clock() + TICK_SECONDS
+            while True:
+                names = {thread.ident: thread.name for thread in threading.enumerate()}
+                faulthandler.dump_traceback_later(TICK_SECONDS + self._limit, file=dump)
+                ended = self._ended.wait(TICK_SECONDS)
+                faulthandler.cancel_dump_traceback_later()
+                if ended:
+                    return
+                now = self._clock()
+                if now - due > self._limit:
+                    _tell_of_lock(now - due, dump, names)
+                elif now - due < self._limit / 2 < now - self._due and not self._seen:
+                    self._seen = place_of(self._loop_thread)
+                due = self._clock() + TICK_SECONDS
+
+
+def _tell_of_lock(seconds: float, dump: IO[str], names: Mapping[int | None, str]) -> None:
+    dump.seek(0)
+    places = places_in(dump.read(), names)
+    dump.seek(0)
+    dump.truncate()
+    log.warning(
+        "no thread could run Python for %.2f s, as one of these kept the interpreter lock: %s",
+        seconds,
+        "; ".join(places) or "none that was seen, so the machine itself stood still",
+    )
+
+
+class Collections:
+    """Says which garbage collections took longer than `limit` seconds: all threads wait for one."""
+
+    def __init__(self, limit: float, clock: Callable[[], float]) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._began = 0.0
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        """What `gc.callbacks` are called with."""
+        if info["generation"] < OLDEST_GENERATION:
+            return
+        if phase == "start":
+            self._began = self._clock()
+        elif (seconds := self._clock() - self._began) > self._limit:
+            log.warning("a garbage collection took %.2f s", seconds)
 
 
 def place_of(thread: int) -> str:
@@ -77,3 +135,14 @@ def place_of(thread: int) -> str:
         return ""
     calls = traceback.extract_stack(frame)[-FRAMES:]
     return " < ".join(f"{call.name} ({call.filename}:{call.lineno})" for call in reversed(calls))
+
+
+def places_in(dump: str, names: Mapping[int | None, str]) -> list[str]:
+    """Where the threads were that may have held the interpreter lock, from a dump of `faulthandler`."""
+    places = []
+    for ident, lines in THREAD.findall(dump):
+        calls = CALL.findall(lines)[:FRAMES]
+        if calls and PurePath(calls[0][0]).name not in WAITING:
+            where = " < ".join(f"{name} ({file}:{line})" for file, line, name in calls)
+            places.append(f"{names.get(int(ident, 16), 'a thread')} at {where}")
+    return places

@@ -20,11 +20,17 @@ MOST_OPEN = 10_000  # interactions whose first answer is still to come
 
 
 class Counting:
-    """Counts what a client sees. `clock` gives seconds that only go on."""
+    """Counts what a client sees. `clock` gives seconds that only go on, `wall` seconds since the epoch."""
 
-    def __init__(self, metrics: FrontMetrics, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        metrics: FrontMetrics,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._metrics = metrics
         self._clock = clock
+        self._wall = wall
         self._arrived: dict[int, float] = {}
         self._unclear: dict[int, None] = {}
         self._shards: dict[int, bool] = {}  # whether each is connected
@@ -76,9 +82,12 @@ class Counting:
         if status >= 500:
             self._lost(path)
         elif callback := CALLBACK.search(path):
-            arrived = self._arrived.pop(int(callback[1]), None)
+            number = int(callback[1])
+            arrived = self._arrived.pop(number, None)
             if arrived is not None and status < 300:
                 self._metrics.acknowledgement.observe(self._clock() - arrived)
+                asked = discord.utils.snowflake_time(number).timestamp()
+                self._metrics.acknowledgement_since_asked.observe(max(0.0, self._wall() - asked))
 
     def was_unclear(self, interaction_id: int) -> bool:
         """Whether Discord may have taken a first answer to this interaction without our hearing of it."""
