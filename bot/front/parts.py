@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -16,6 +15,7 @@ from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
 from bot.store import Store
 from bot.texts import Texts
+from bot.threads import Threads
 from sdjax_engine.request import Offer
 
 Interaction = discord.Interaction[Any]
@@ -46,7 +46,7 @@ class Parts:
     language: str = ""
     weights: Mapping[int, float] = field(default_factory=dict)
     underway: Underway = field(default_factory=Underway)
-    fitting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
 
     def weight(self, interaction: Interaction) -> float:
         """How much this person is painted for while others wait, beside 1 for everybody."""

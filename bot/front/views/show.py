@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import re
 from typing import Any, Self
@@ -51,11 +50,10 @@ async def _files(interaction: Interaction, content: MessageContent) -> list[disc
         raise UserMistake("no_picture")
     parts = parts_of(interaction)
     made = []
-    async with parts.fitting:
-        for picture in content.pictures:
-            files = [await parts.artifacts.get(name) for name in picture.artifacts]
-            fitted = await asyncio.to_thread(fit, files, LIMIT // len(content.pictures))
-            made.append(discord.File(io.BytesIO(fitted.data), filename=picture.stem + fitted.suffix))
+    for picture in content.pictures:
+        files = [await parts.artifacts.get(name) for name in picture.artifacts]
+        fitted = await parts.fitting.run(fit, files, LIMIT // len(content.pictures))
+        made.append(discord.File(io.BytesIO(fitted.data), filename=picture.stem + fitted.suffix))
     return made
 
 
