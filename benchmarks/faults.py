@@ -1,11 +1,17 @@
 """What survives kills, and how soon people are answered while the engine is saturated.
 
     python benchmarks/faults.py kills [--kills 200] [--seed 1] [--pause 0.5] [--longest 4]
+    python benchmarks/faults.py starved [--bursts 3] [--commands 20]
     python benchmarks/faults.py acknowledgement [--seconds 20] [--rate 50] [--processes run apart nice]
 
 `kills`: a front and a worker as shipped processes on a sandbox, with people who type, press and cancel, are
 killed with SIGKILL at random moments: while they start, while they work, as results arrive; one of them or
-both. Afterwards everything that was accepted must have been delivered exactly once.
+both. Meanwhile first answers to interactions get lost, on the way to Discord or back. Afterwards everything
+that was accepted must have been delivered exactly once, and nothing that was acknowledged may be forgotten.
+
+`starved`: bursts of commands, far enough apart that the front looks Discord's name up for each, at a front
+whose files hang: `shared`, in the threads that look names up too; `own`, in threads of their own; and a
+`control` without any. Measured from the interaction's creation to the first answer's arrival.
 
 `acknowledgement`: commands come at a fixed rate whatever becomes of them, and ask for more than the engine
 can paint. Measured in the sandbox, from the interaction's creation to the first answer's arrival, with the
@@ -20,6 +26,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -33,8 +40,8 @@ from conditions import print_conditions
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from evening import Killer, Role, alive, typing, write_role  # noqa: E402 - found by the line above
-from evening_audit import Audit, audit, drained, real_violations  # noqa: E402
+from evening import Killer, Role, alive, losing, typing, write_role  # noqa: E402 - found by the line above
+from evening_audit import ACCEPTED_SECONDS, Audit, audit, drained, dropped, real_violations  # noqa: E402
 
 from bot.sandbox.client import Member  # noqa: E402
 from bot.sandbox.server import Sandbox  # noqa: E402
@@ -44,19 +51,49 @@ SATURATING = {"steps": 20, "variants": 1}
 BACKLOG = 12  # requests of nine pictures that wait before the first command is timed
 DRAIN_SECONDS = 600.0
 WARM_SECONDS = 3.0
+NAME_SECONDS = 16.0  # longer than connections are kept, and than aiohttp remembers an address
+
+# The shipped command; at SIGUSR1 as many calls hang as either pool of threads has places.
+HANGING = """
+import asyncio, signal, threading
+import aiohttp
+import bot.front.client
+from bot.artifacts import Artifacts
+kind, open_artifacts = "{kind}", Artifacts.__init__
+if kind == "shared":
+    bot.front.client.Resolver = aiohttp.ThreadedResolver
+def hang(loop, artifacts):
+    wait = threading.Event().wait
+    for _ in range(40):
+        if kind == "shared":
+            loop.run_in_executor(None, wait)
+        elif kind == "own":
+            hanging.append(loop.create_task(artifacts._threads.run(wait)))
+hanging = []
+def opened(self, *args, **options):
+    open_artifacts(self, *args, **options)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, hang, loop, self)
+Artifacts.__init__ = opened
+from bot.cli import main
+main()
+"""
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("kills", "acknowledgement"))
+    parser.add_argument("what", choices=("kills", "starved", "acknowledgement"))
     parser.add_argument("--folder", default=".", type=Path)
     parser.add_argument("--checkpoint", default="demo")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between a person's actions")
     parser.add_argument("--longest", type=float, default=4.0, help="seconds of work before a kill, at most")
+    parser.add_argument("--loss", type=float, default=1.0, help="seconds between two lost answers, about")
+    parser.add_argument("--bursts", type=int, default=3)
+    parser.add_argument("--commands", type=int, default=20, help="in one burst")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rate", type=float, default=50.0, help="commands a second")
     parser.add_argument("--processes", nargs="+", default=["run", "apart", "nice"])
@@ -86,12 +123,17 @@ async def kills(options: argparse.Namespace, folder: Path) -> bool:
         async with alive(roles) as operator, Member(sandbox.address, "Mina") as mina:
             store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
             try:
-                async with typing(sandbox, seed=options.seed, pause=options.pause) as people:
+                async with (
+                    typing(sandbox, seed=options.seed, pause=options.pause) as people,
+                    losing(sandbox, seed=options.seed, pause=options.loss) as lost,
+                ):
                     killer = Killer(roles, operator, sandbox, seed=options.seed)
                     await killer.kill(options.kills, longest_pause=options.longest)
                 evening = time.monotonic() - began
+                await asyncio.sleep(ACCEPTED_SECONDS)
                 await drained(store, seconds=DRAIN_SECONDS)
                 found = await audit(store, mina, people, worker_kills=roles[1].kills)
+                found.mistakes += await dropped(store, people, roles[0].killed_at)
             finally:
                 await store.close()
         tell_kills(roles, killer, found, seconds=evening)
@@ -99,7 +141,7 @@ async def kills(options: argparse.Namespace, folder: Path) -> bool:
         for complaint in complaints:
             print(f"WRONG: {complaint}")
         used = sum((person.used for person in people), Counter())
-        print(f"people used {dict(used)}")
+        print(f"people used {dict(used)}; first answers lost {dict(lost)}")
         return not complaints
 
 
@@ -123,6 +165,40 @@ def tell_kills(roles: Sequence[Role], killer: Killer, found: Audit, *, seconds: 
     print(f"{found.given_up} images were failed, with a sentence, because their worker was killed twice")
     for role in roles:
         print(f"{role.name} well again after a kill: {tell_seconds(role.recoveries)}")
+
+
+async def starved(options: argparse.Namespace, folder: Path) -> bool:
+    """Time the answers with and without hanging files; whether threads of their own cost nobody an answer."""
+    waits = {}
+    for kind in ("control", "shared", "own"):
+        place = folder / kind
+        place.mkdir()
+        waits[kind] = await _answered_in_bursts(options, place, kind)
+        answered = [wait for wait in waits[kind] if wait is not None]
+        print(
+            f"{kind:>8}: {len(waits[kind])} commands, {len(waits[kind]) - len(answered)} never acknowledged; "
+            f"{tell_milliseconds(answered) if answered else 'no answer at all'}"
+        )
+    return None not in waits["own"]
+
+
+async def _answered_in_bursts(options: argparse.Namespace, place: Path, kind: str) -> list[float | None]:
+    async with Sandbox() as sandbox:
+        sandbox._core.world.address = sandbox.address.replace("127.0.0.1", "localhost")
+        program = ("-c", HANGING.format(kind=kind))
+        front = write_role(place, "front", sandbox, cache=place, program=program)
+        async with alive([front]), Member(sandbox.address, "Mina") as mina:
+            if front.process is not None:
+                front.process.process.send_signal(signal.SIGUSR1)
+            for number in range(options.bursts):
+                await asyncio.sleep(NAME_SECONDS)
+                calls = (
+                    mina.imagine(prompt="a red circle", seed=number * options.commands + each)
+                    for each in range(options.commands)
+                )
+                await asyncio.gather(*calls)
+            await asyncio.sleep(WARM_SECONDS + 1.0)
+            return sandbox.acknowledgement_seconds
 
 
 async def acknowledgement(options: argparse.Namespace, folder: Path) -> bool:
@@ -194,7 +270,7 @@ def tell_milliseconds(values: Sequence[float]) -> str:
 def main() -> None:
     """Print the conditions, then the figures; the status is 1 where a goal is missed."""
     options = arguments()
-    work = {"kills": kills, "acknowledgement": acknowledgement}[options.what]
+    work = {"kills": kills, "starved": starved, "acknowledgement": acknowledgement}[options.what]
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="faults-benchmark-") as made:
         print_conditions("jax", "discord.py", "sqlalchemy", "aiosqlite")
         print(

@@ -144,6 +144,16 @@ class LoopMetrics:
             f"Times that the event loop stood still for over {STALL_SECONDS:g} s.",
             registry=registry,
         )
+        self.starved = Counter(
+            "sdjax_loop_starved_seconds",
+            "Of the event loop's lag, the time that it waited for a processor of the machine.",
+            registry=registry,
+        )
+        self.starved_stalls = Counter(
+            "sdjax_loop_starved_stalls",
+            "Of the stalls, those that were none but for the wait for a processor.",
+            registry=registry,
+        )
         self.longest = Gauge(
             "sdjax_loop_longest_stall_seconds", "The longest lag since the start.", registry=registry
         )

@@ -30,6 +30,7 @@ PEOPLE = ("Mina", "Ravi", "Omar")  # who read English, as this reads their butto
 OPEN_AT_ONCE = 5  # requests that a person keeps under way
 FORGOTTEN_SECONDS = 12.0  # after which a person asks anew, whatever became of the last request
 START_SECONDS = 120.0
+WAYS_TO_LOSE = ("rest_5xx", "lose_answers", "drop_requests", "drop_answers", "hang_answers")
 POLL_SECONDS = 0.02
 
 
@@ -55,6 +56,7 @@ class Role:
     process: Bot | None = None
     lives: int = 0
     kills: int = 0
+    killed_at: list[float] = field(default_factory=list)
     recoveries: list[float] = field(default_factory=list)
 
     async def start(self) -> None:
@@ -179,6 +181,7 @@ class Person:
         self._open: dict[str, float] = {}
         self.shown: dict[str, Message] = {}  # the newest of each message
         self.asked: set[str] = set()  # interactions that may make a job
+        self.asked_at: dict[str, float] = {}
         self.promised: set[str] = set()  # of these, those whose message has said that it is queued
         self.failed: set[str] = set()  # of these, those that the bot did not answer
         self.used: Counter[str] = Counter()
@@ -209,7 +212,7 @@ class Person:
 
     def _note(self, interaction: str) -> None:
         self.asked.add(interaction)
-        self._open[interaction] = time.monotonic()
+        self._open[interaction] = self.asked_at[interaction] = time.monotonic()
 
     def _pick(self, *wanted: str) -> Message | None:
         found = [
@@ -290,6 +293,27 @@ async def typing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[
                     raise each
 
 
+@contextlib.asynccontextmanager
+async def losing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[Counter[str]]:
+    """First answers to interactions get lost, on the way there or back, about one in `pause` seconds."""
+    chance, used = random.Random(seed), Counter[str]()
+
+    async def lose() -> None:
+        while True:
+            await asyncio.sleep(chance.uniform(0.2, 1.8) * pause)
+            way = chance.choice(WAYS_TO_LOSE)
+            used[way] += 1
+            sandbox.misbehave(**{way: 1, "on": "/callback"})
+
+    losses = asyncio.create_task(lose())
+    try:
+        yield used
+    finally:
+        losses.cancel()
+        await asyncio.gather(losses, return_exceptions=True)
+        sandbox.misbehave(**dict.fromkeys(WAYS_TO_LOSE, 0))
+
+
 class Killer:
     """Kills roles at random moments: while they start, while they work, just as results arrive."""
 
@@ -312,6 +336,7 @@ class Killer:
             for role in doomed:
                 await role.kill()
                 role.kills += 1
+                role.killed_at.append(time.monotonic())
                 await role.start()
                 task = asyncio.create_task(self._recovered(role, role.lives, time.monotonic()))
                 waiting.add(task)

@@ -20,6 +20,9 @@ from bot.store.tables import deliveries, images, jobs
 TELLING = ("deferred and never answered within 15 min", "no acknowledgement within 3 s")
 
 
+ACCEPTED_SECONDS = 10.0  # within which a front that lives has accepted or refused a request
+
+
 @dataclass(kw_only=True)
 class Audit:
     """What was found; `mistakes` must be empty."""
@@ -136,3 +139,18 @@ def _check_people(people: Sequence[Person], stored: set[str], found: Audit) -> N
 def real_violations(violations: Sequence[str]) -> list[str]:
     """The sandbox's complaints, without those that a process cannot help that is killed or starved."""
     return [each for each in violations if not each.endswith(TELLING)]
+
+
+async def dropped(store: Store, people: Sequence[Person], deaths: Sequence[float]) -> list[str]:
+    """Requests that became no job, though no front died while it could have had them.
+
+    `deaths` are the moments when fronts died, by the clock that people note their requests with.
+    """
+    rows, _ = await _read(store)
+    stored = {str(row.interaction_id) for row in rows}
+    return [
+        f"{interaction} was acknowledged and became no job"
+        for person in people
+        for interaction in person.asked - person.failed - stored
+        if not any(0.0 <= death - person.asked_at[interaction] <= ACCEPTED_SECONDS for death in deaths)
+    ]

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from bot import stalls
 from bot.metrics import Metrics
 from bot.stalls import Collections, StallWatch
 
@@ -34,6 +35,24 @@ async def test_a_loop_that_stands_still_is_counted_and_said_with_what_held_it(
 
 def hold_the_interpreter(seconds: float) -> None:
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))  # calls by PyDLL keep the interpreter lock
+
+
+async def test_a_stall_for_want_of_a_processor_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(stalls, "run_delay", time.monotonic)  # as if all time were spent waiting for one
+    metrics = Metrics()
+    watching = asyncio.create_task(StallWatch(metrics.loop, limit=0.2).run())
+    await asyncio.sleep(0.1)
+    hold_the_loop(0.5)
+    async with asyncio.timeout(20):
+        while "without a processor" not in caplog.text:  # noqa: ASYNC110 - a log sets no event
+            await asyncio.sleep(0.01)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    counted = metrics.registry.get_sample_value
+    assert counted("sdjax_loop_starved_stalls_total") == counted("sdjax_loop_stalls_total")
+    assert (counted("sdjax_loop_starved_seconds_total") or 0.0) >= 0.4
 
 
 async def test_native_code_that_keeps_the_interpreter_lock_is_named(caplog: pytest.LogCaptureFixture) -> None:
