@@ -158,6 +158,7 @@ class ModelConfig(_Section):
     flagged_age_restricted: Literal["withhold", "spoiler", "show"] = "spoiler"
     loras: Annotated[dict[str, str], AfterValidator(_check_loras)] = {}
     lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
+    _samplers: tuple[Sampler, ...] = ()  # those that suit the checkpoint, once it was read
 
     @field_validator("revision", "variant")
     @classmethod
@@ -183,14 +184,16 @@ class ModelConfig(_Section):
         return CHECKPOINTS_OWN - self.model_fields_set
 
     def settled(self, own: Offer) -> ModelConfig:
-        """This model with its checkpoint's `own` offer where nobody has chosen."""
+        """This model with its checkpoint's `own` offer where nobody has chosen, and with its samplers."""
         values = {
             "sizes": tuple(f"{width}x{height}" for width, height in own.sizes),
             "num_inference_steps": min(own.num_inference_steps, self.max_steps),
             "guidance_scale": own.guidance_scale,
             "sampler": own.sampler,
         }
-        return self.model_copy(update={name: values[name] for name in self.unsaid})
+        settled = self.model_copy(update={name: values[name] for name in self.unsaid})
+        settled._samplers = own.samplers
+        return settled
 
     @property
     def offer(self) -> Offer:
@@ -204,6 +207,7 @@ class ModelConfig(_Section):
             max_steps=self.max_steps,
             prompt_chunks=self.prompt_chunks,
             loras=tuple(self.loras),
+            samplers=self._samplers,
         )
 
 

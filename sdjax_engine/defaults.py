@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from sdjax_engine.planner import suited_samplers
 from sdjax_engine.request import Offer, Sampler
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights.describe import describe
@@ -24,21 +25,25 @@ def default_offer(
     revision: str | None = None,
     variant: str | None = None,
     sampler: Sampler | None = None,
+    num_inference_steps: int | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Offer:
     """Return the offer of the checkpoint called `source` (see `weights.load_checkpoint`).
 
     Only its configurations are read or downloaded. It is called `model`, or by its own short name; the
-    sampler, where it is not given, is the checkpoint's. Raises UnreadableCheckpoint.
+    sampler, where it is not given, is the checkpoint's; the samplers are those that suit it in so many steps.
+    Raises UnreadableCheckpoint.
     """
     described = describe(source, revision=revision, variant=variant, report=report)
     kind = described.pipeline.removeprefix("Flax")
     known = (defaults for name, defaults in REFERENCE_DEFAULTS.items() if kind.startswith(name))
-    steps, guidance = next(known, REFERENCE_DEFAULT)
+    usual_steps, guidance = next(known, REFERENCE_DEFAULT)
+    steps = num_inference_steps or usual_steps
     return Offer(
         model=model or Path(described.name).name,
         sizes=(described.native_size,),
         num_inference_steps=steps,
         guidance_scale=guidance,
         sampler=sampler or default_sampler(described.scheduler_config),
+        samplers=suited_samplers(steps, described.scheduler_config),
     )

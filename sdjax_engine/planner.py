@@ -20,9 +20,7 @@ class Planner:
     def __init__(self, offer: Offer, scheduler_config: Mapping[str, Any]) -> None:
         self._offer = offer
         self._scheduler_config = scheduler_config
-        self.samplers = tuple(
-            sampler for sampler in Sampler if self._suits(sampler, offer.num_inference_steps)
-        )
+        self.samplers = suited_samplers(offer.num_inference_steps, scheduler_config)
         try:
             plan(offer.sampler, offer.num_inference_steps, scheduler_config)
         except UnreadableCheckpoint as error:
@@ -54,14 +52,24 @@ class Planner:
             ) from None
 
     def _most_steps(self, sampler: Sampler) -> int:
-        return max(steps for steps in range(1, self._offer.max_steps + 1) if self._suits(sampler, steps))
+        return max(
+            steps
+            for steps in range(1, self._offer.max_steps + 1)
+            if _suits(sampler, steps, self._scheduler_config)
+        )
 
-    def _suits(self, sampler: Sampler, num_inference_steps: int) -> bool:
-        try:
-            plan(sampler, num_inference_steps, self._scheduler_config)
-        except (UnreadableCheckpoint, InvalidRequest):
-            return False
-        return True
+
+def suited_samplers(num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> tuple[Sampler, ...]:
+    """Return the samplers that suit a checkpoint's schedule in so many steps."""
+    return tuple(sampler for sampler in Sampler if _suits(sampler, num_inference_steps, scheduler_config))
+
+
+def _suits(sampler: Sampler, num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> bool:
+    try:
+        plan(sampler, num_inference_steps, scheduler_config)
+    except (UnreadableCheckpoint, InvalidRequest):
+        return False
+    return True
 
 
 def _strength(request: Request) -> float | None:

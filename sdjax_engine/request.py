@@ -204,6 +204,8 @@ class Offer:
 
     `sizes` are (width, height) in pixels, the first being the default. A prompt may fill `prompt_chunks`
     encodings of the text encoder's length; what is longer is cut. `loras` are the names people may ask for.
+    `samplers` are those that suit the checkpoint; empty where nobody has read it, and then any may be asked
+    for.
     """
 
     model: str
@@ -214,6 +216,7 @@ class Offer:
     max_steps: int = MAX_STEPS
     prompt_chunks: int = 3
     loras: tuple[str, ...] = ()
+    samplers: tuple[Sampler, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no request could be within with a ValueError that says so."""
@@ -248,6 +251,10 @@ class Offer:
             raise InvalidRequest(
                 "size", model=self.model, value=f"{request.width}x{request.height}", choices=choices
             )
+        if self.samplers and request.sampler not in self.samplers:
+            choices = ", ".join(SAMPLER_NAMES[sampler] for sampler in self.samplers)
+            value = SAMPLER_NAMES[request.sampler]
+            raise InvalidRequest("unsuited_sampler", value=value, model=self.model, choices=choices)
         _check_start(request)
         for lora in request.loras:
             self._check_lora(lora)

@@ -17,26 +17,25 @@ POLL_SECONDS = 1.0
 async def learn(config: Config, store: Store) -> Config:
     """The configuration with each model's own defaults, as a worker has read them from its checkpoint.
 
-    Returns at once where the file says them all; else waits for the first worker that has them.
+    Waits for the first worker that has them, unless the file says them all. What is known of the samplers
+    that suit a checkpoint is taken too, and not waited for.
     """
     told = False
-    while missing := [model.name for model in config.models if model.unsaid]:
+    while True:
         try:
-            known = await store.published_offers(missing)
+            known = await store.published_offers([model.name for model in config.models])
         except StoreUnavailable as error:
             log.error("what workers offer cannot be read: %s", error)
             known = {}
-        models = (
-            model.settled(known[model.name]) if model.name in known else model for model in config.models
-        )
-        config = config.model_copy(update={"models": tuple(models)})
-        if all(name in known for name in missing):
+        missing = [model.name for model in config.models if model.unsaid and model.name not in known]
+        if not missing:
             break
         if not told:
-            names = ", ".join(name for name in missing if name not in known)
+            names = ", ".join(missing)
             log.warning(
                 "waiting for a worker to say what %s offers, which the configuration leaves out", names
             )
             told = True
         await asyncio.sleep(POLL_SECONDS)
-    return config
+    models = (model.settled(known[model.name]) if model.name in known else model for model in config.models)
+    return config.model_copy(update={"models": tuple(models)})

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.jobs import ImageRecord, Job, larger_size
+from bot.jobs import ImageRecord, Job, State, larger_size
 from bot.texts import Texts
 from sdjax_engine.request import Offer
 
 ROW = 5  # buttons that Discord puts side by side
+REFUSALS = frozenset(
+    {
+        "invalid_request",
+        "unsuited_sampler",
+        "not_offered",
+        "start_missing",
+        "start_not_offered",
+        "start_changed",
+    }
+)
+"""Failures that the same request meets again."""
 
 Row = tuple["ButtonContent", ...]
 
@@ -56,21 +67,30 @@ def final_rows(
     A picture alone has all its buttons in one row; of several, each has its own, numbered as they stand in
     the grid.
     """
-    again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
+    button = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
+    again = () if _is_refused(job) else (button,)
     delete = ButtonContent(label=texts.gettext("Delete"), custom_id=f"delete:{job.id}", dangerous=True)
     kinds = [_vary, _enlarge] if _can_be_larger(job, offers) else [_vary]
     if len(done) <= 1:
         own = [make(job, image, None, texts) for make in kinds for image in done]
-        return ((again, *own, delete),)
+        return ((*again, *own, delete),)
     numbered = list(enumerate(done, start=1))
     rows = [_rows([make(job, image, number, texts) for number, image in numbered]) for make in kinds]
-    return (*(row for kind in rows for row in kind), (again, delete))
+    return (*(row for kind in rows for row in kind), (*again, delete))
 
 
 def without_pictures(rows: Sequence[Row]) -> tuple[Row, ...]:
     """`rows` less what only a picture whose file is there has: buttons that name one beside their job."""
     kept = (tuple(button for button in row if button.custom_id.count(":") == 1) for row in rows)
     return tuple(row for row in kept if row)
+
+
+def _is_refused(job: Job) -> bool:
+    """Whether no picture was painted for a reason that asking for the same again does not change."""
+    if job.state is not State.FAILED:
+        return False
+    kinds = (image.failure or "" for image in job.images if image.state is State.FAILED)
+    return all(kind.partition(":")[0] in REFUSALS for kind in kinds)
 
 
 def _vary(job: Job, image: ImageRecord, number: int | None, texts: Texts) -> ButtonContent:

@@ -271,13 +271,13 @@ def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
     name, _, choices = failure.partition(": ")
     if name != "unsuited_sampler":
         return texts.gettext(FAILURES.get(name, FAILURES[DEFAULT_FAILURE]))
+    suited = choices.split(", ")
+    labels = (label for sampler, label in SAMPLER_NAMES.items() if sampler in suited or label in suited)
     return texts.gettext(
         FAILURES[name],
         value=SAMPLER_NAMES[recipe.sampler],
         model=shown(recipe.model, 80),
-        choices=", ".join(
-            label for sampler, label in SAMPLER_NAMES.items() if sampler in choices.split(", ")
-        ),
+        choices=", ".join(labels),
     )
 
 

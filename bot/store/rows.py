@@ -35,9 +35,9 @@ def offer_from(values: dict[str, Any]) -> Offer:
     """The offer that `offer_values` wrote, perhaps in a version that knew more values."""
     known = {field.name: values[field.name] for field in fields(Offer) if field.name in values}
     sizes = tuple((width, height) for width, height in known["sizes"])
-    return Offer(
-        **{**known, "sizes": sizes, "sampler": Sampler(known["sampler"]), "loras": tuple(known["loras"])}
-    )
+    kept = {"sizes": sizes, "sampler": Sampler(known["sampler"]), "loras": tuple(known["loras"])}
+    samplers = tuple(sampler for sampler in Sampler if sampler in known.get("samplers", ()))
+    return Offer(**{**known, **kept, "samplers": samplers})
 
 
 def notes_values(notes: Notes) -> dict[str, Any]:

@@ -15,7 +15,8 @@ Report = Callable[[str], None]
 
 
 def settle(config: Config, report: Report) -> Config:
-    """Return the configuration with each model's own defaults where the file says nothing.
+    """Return the configuration with what the checkpoints say: the samplers that suit each, and each model's
+    own defaults where the file says nothing.
 
     Reads configurations of checkpoints, which may have to be downloaded. Raises UnreadableCheckpoint.
     """
@@ -24,14 +25,13 @@ def settle(config: Config, report: Report) -> Config:
 
 def _settle(model: ModelConfig, report: Report) -> ModelConfig:
     unsaid = model.unsaid
-    if not unsaid:
-        return model
     offer = default_offer(
         model.checkpoint,
         model=model.name,
         revision=model.revision or None,
         variant=model.variant or None,
         sampler=None if "sampler" in unsaid else model.sampler,
+        num_inference_steps=None if "num_inference_steps" in unsaid else model.num_inference_steps,
         report=report,
     )
     return model.settled(offer)

@@ -101,6 +101,7 @@ async def test_what_models_are_offered_with_is_read_as_it_was_last_published(
         guidance_scale=5.0,
         sampler=Sampler.EULER,
         loras=("ink",),
+        samplers=(Sampler.DDIM, Sampler.EULER),
     )
     await store.publish_offers([offer, replace(offer, model="other")])
     await store.publish_offers([replace(offer, sizes=((64, 64),))])

@@ -280,3 +280,10 @@ def test_a_picture_is_left_as_far_as_somebody_says_or_its_mask_suggests() -> Non
     assert started(asked, mask="bb/mask.png").mask_image == "bb/mask.png"
     assert started(replace(asked, strength=0.2), mask="bb/mask.png").strength == 0.2
     assert started(replace(asked, strength=0.0)).strength == 0.0
+
+
+def test_a_sampler_that_does_not_suit_the_model_is_refused_before_anything_is_queued() -> None:
+    narrow = replace(SMALL, samplers=(Sampler.EULER, Sampler.DPMPP_2M))
+    with pytest.raises(InvalidRequest, match=r"“DDIM” does not suit .* choose one of Euler, DPM\+\+ 2M\."):
+        parse(Asked(prompt="a cat", sampler="ddim"), [narrow])
+    assert parse(Asked(prompt="a cat", sampler="euler"), [narrow]).sampler is Sampler.EULER

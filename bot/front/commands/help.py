@@ -10,7 +10,7 @@ from bot.front.answers import page
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.describing import Command, make_command
 from bot.front.commands.history import history_command
-from bot.front.commands.imagine import imagine_options
+from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.queue import queue_command
 from bot.front.first_answers import say
 from bot.front.options import size_name
@@ -40,6 +40,7 @@ async def show_help(interaction: Interaction) -> None:
 
 def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
     """The help in Markdown; `names` are the texts whose command names the person sees."""
+    samplers = ", ".join(SAMPLER_NAMES[sampler] for sampler in samplers_of(offers))
     return "\n".join(
         [
             _heading(texts.gettext("What this bot does")),
@@ -61,7 +62,7 @@ def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
             ),
             _heading(texts.gettext("What the models offer")),
             *(f"- {model_line(offer, texts)}" for offer in offers),
-            texts.gettext("Samplers: {samplers}.", samplers=", ".join(SAMPLER_NAMES.values())),
+            texts.gettext("Samplers: {samplers}.", samplers=samplers),
             _heading(texts.gettext("Other commands")),
             *_other_commands(texts, names),
             *_after_words(texts),

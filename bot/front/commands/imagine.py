@@ -30,6 +30,7 @@ from sdjax_engine.request import (
     SAMPLER_NAMES,
     InvalidRequest,
     Offer,
+    Sampler,
 )
 
 IMAGE, MASK = "image", "mask"  # the options that take a file
@@ -60,6 +61,7 @@ def imagine_options(offers: Sequence[Offer]) -> list[Option]:
 
 def _words_and_numbers(offers: Sequence[Offer]) -> list[Option]:
     most_steps = max(offer.max_steps for offer in offers)
+    samplers = [(SAMPLER_NAMES[sampler], sampler.value) for sampler in samplers_of(offers)]
     return [
         Option(
             name="prompt",
@@ -106,9 +108,18 @@ def _words_and_numbers(offers: Sequence[Offer]) -> list[Option]:
             name="sampler",
             description=locale_str("The sampling method."),
             kind=str,
-            choices=[(name, sampler.value) for sampler, name in SAMPLER_NAMES.items()],
+            choices=samplers,
         ),
     ]
+
+
+def samplers_of(offers: Sequence[Offer]) -> list[Sampler]:
+    """The samplers that suit some model, as far as is known."""
+    return [sampler for sampler in SAMPLER_NAMES if any(_takes(offer, sampler) for offer in offers)]
+
+
+def _takes(offer: Offer, sampler: Sampler) -> bool:
+    return not offer.samplers or sampler in offer.samplers
 
 
 def _start_options() -> list[Option]:

@@ -175,13 +175,32 @@ def test_a_failed_job_says_what_to_do(failure: str) -> None:
 
 def test_a_sampler_that_does_not_suit_is_said_with_those_that_do() -> None:
     content = render(
-        job_of(State.FAILED, State.FAILED, failure="unsuited_sampler: euler, dpmpp_2m, a_later_one"),
+        job_of(State.FAILED, State.FAILED, failure="unsuited_sampler: euler, DPM++ 2M, a_later_one"),
         None,
         ENGLISH,
     )
     assert content.status == "The sampler “DDIM” does not suit demo: choose one of Euler, DPM++ 2M."
     assert content.pictures == ()
-    assert labels(content) == ["again:abc", "delete:abc"]
+    assert labels(content) == ["delete:abc"]
+
+
+@pytest.mark.parametrize(
+    ("states", "failure", "again"),
+    [
+        ((State.FAILED,), "painting_failed", True),
+        ((State.FAILED,), "not_kept", True),
+        ((State.FAILED,), "not_offered", False),
+        ((State.FAILED,), "start_missing", False),
+        ((State.FAILED, State.CANCELLED), "invalid_request", False),
+        ((State.FAILED, State.DONE), "invalid_request", True),
+        ((State.CANCELLED,), "", True),
+    ],
+)
+def test_what_the_same_request_meets_again_is_not_offered_again(
+    states: tuple[State, ...], failure: str, again: bool
+) -> None:
+    content = render(job_of(*states, failure=failure), None, ENGLISH)
+    assert ("again:abc" in labels(content)) is again
 
 
 def test_a_cancelled_job_says_so() -> None:

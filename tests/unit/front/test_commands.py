@@ -15,7 +15,7 @@ from bot.config import Config, ModelConfig
 from bot.front.commands import commands
 from bot.front.registration import unchanged
 from bot.front.translator import CatalogueTranslator
-from sdjax_engine.request import SAMPLER_NAMES, Offer
+from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
 
 OFFER = Config().models[0].offer
 OTHER = ModelConfig(name="other", checkpoint="some/model", max_steps=80).offer
@@ -73,6 +73,17 @@ async def test_limits_are_known_to_discord() -> None:
     assert not any(option(found, name)["required"] for name in ("size", "seed", "sampler", "private"))
     assert option(found, "size")["autocomplete"]
     assert [choice["name"] for choice in option(found, "sampler")["choices"]] == list(SAMPLER_NAMES.values())
+
+
+async def test_a_sampler_that_no_model_takes_is_not_offered() -> None:
+    narrow = replace(OFFER, samplers=(Sampler.EULER, Sampler.LCM))
+    other = replace(OTHER, samplers=(Sampler.DDIM, Sampler.EULER))
+
+    async def offered(*offers: Offer) -> list[str]:
+        return [choice["value"] for choice in option(await payload(*offers), "sampler")["choices"]]
+
+    assert await offered(narrow, other) == ["ddim", "euler", "lcm"]
+    assert len(await offered(narrow, OTHER)) == len(SAMPLER_NAMES)  # of which nothing is known
 
 
 async def test_pictures_can_be_sent_to_start_from() -> None:

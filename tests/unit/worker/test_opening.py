@@ -18,7 +18,14 @@ def settled(model: ModelConfig) -> ModelConfig:
 
 
 def test_the_demo_has_its_own_defaults() -> None:
-    assert settled(ModelConfig()) == ModelConfig()
+    demo = settled(ModelConfig())
+    assert demo.model_dump() == ModelConfig().model_dump()
+
+
+def test_the_samplers_that_suit_a_checkpoint_are_read_whatever_the_file_says() -> None:
+    samplers = settled(ModelConfig()).offer.samplers
+    assert Sampler.DDIM in samplers
+    assert Sampler.FLOW_EULER not in samplers
 
 
 def test_what_is_left_out_is_the_checkpoints_own(tmp_path: Path) -> None:
