@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import io
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from importlib import resources
 from types import MappingProxyType
@@ -58,6 +58,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
 
 _ISOLATE = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
 _FROM_RIGHT = ("R", "AL", "AN")  # bidirectional classes of letters and digits that are read from the right
+_RIGHT_TO_LEFT = "\N{RIGHT-TO-LEFT MARK}"
 SEPARATOR = " · "
 
 
@@ -104,10 +105,9 @@ class Texts:
         """Facts side by side on one line, in the order of reading."""
         return SEPARATOR.join(self.isolated(part) for part in parts)
 
-    def item(self, parts: Iterable[object]) -> str:
-        """Facts as an item of a list, which runs in the direction of the language whatever it begins with."""
-        mark = "\N{RIGHT-TO-LEFT MARK}" if self._from_right else ""
-        return f"- {mark}{self.joined(parts)}"
+    def line(self, text: str, *, mark: str = "") -> str:
+        """One line behind Markdown's `mark`; it runs in the language's direction, whatever it begins with."""
+        return f"{mark}{_RIGHT_TO_LEFT if self._from_right else ''}{text}"
 
     def ordinal(self, number: int) -> str:
         """`1st`, `2nd`, `3번째`, `第4位`: a place in a row."""
@@ -134,13 +134,14 @@ class Texts:
         past = timedelta(seconds=-max(1.0, seconds))
         return format_timedelta(past, add_direction=True, locale=self._locale)
 
-    def mistake(self, error: InvalidRequest | BotError) -> str:
-        """What to tell the person whose request was refused with `error`."""
+    def mistake(self, error: InvalidRequest | BotError, *, tell: Callable[[object], object] = str) -> str:
+        """What to tell the person who was refused with `error`; `tell` makes its details harmless."""
+        details = {name: tell(value) for name, value in getattr(error, "details", {}).items()}
         if isinstance(error, InvalidRequest):
-            return self.gettext(InvalidRequest.SENTENCES[error.problem], **error.details)
+            return self.gettext(InvalidRequest.SENTENCES[error.problem], **details)
         if isinstance(error, UserMistake):
             sentence = MISTAKES.get(error.message_id, MISTAKES["user_mistake"])
-            return self.gettext(sentence, **error.details)
+            return self.gettext(sentence, **details)
         if isinstance(error, StoreUnavailable):
             return self.gettext(MISTAKES["store_unavailable"])
         return self.gettext(MISTAKES["user_mistake"])

@@ -24,6 +24,7 @@ SHOWN_PROMPT = 600  # escaping can double it; two prompts and the sentences stay
 SHOWN_NEGATIVE_PROMPT = 300
 SHOWN_CUT = 200
 SHOWN_LORAS = 150
+SUBTEXT = "-# "  # Markdown of a small line
 
 FAILURES: Mapping[str, str] = MappingProxyType(
     {
@@ -295,11 +296,12 @@ def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
         *_started(recipe, texts),
         *_length(_notes(done).prompt, texts),
     ]
-    line = "-# " + " · ".join(parts)
+    line = texts.line(texts.joined(parts), mark=SUBTEXT)
     if recipe.negative_prompt.strip():
         negative = shown(recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT)
         without = texts.gettext("without: {negative}", negative=negative)
-        line += "\n-# " + " · ".join([without, *_length(_notes(done).negative_prompt, texts)])
+        facts = texts.joined([without, *_length(_notes(done).negative_prompt, texts)])
+        line += "\n" + texts.line(facts, mark=SUBTEXT)
     return line
 
 

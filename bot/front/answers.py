@@ -19,7 +19,7 @@ from sdjax_engine.request import InvalidRequest
 log = logging.getLogger(__name__)
 
 MAX_PAGE = 4000  # characters of all text parts of a message together
-MAX_SENTENCE = 1000
+MAX_DETAIL = 400  # escaping can double it, and a sentence may have two
 UNKNOWN_INTERACTION = 10062
 UNTOLD = (discord.HTTPException, discord.RateLimited, DiscordUnavailable)
 
@@ -80,7 +80,7 @@ def sentence_for(error: Exception, texts: Texts) -> str:
     if isinstance(error, StoreUnavailable):
         log.error("a command could not reach the queue: %s", error)
     if isinstance(error, InvalidRequest | UserMistake | StoreUnavailable):
-        return shown(texts.mistake(error), MAX_SENTENCE)
+        return texts.mistake(error, tell=lambda detail: shown(str(detail), MAX_DETAIL))
     if isinstance(error, app_commands.CommandNotFound | app_commands.CommandSignatureMismatch):
         return texts.gettext(MISTAKES["outdated_command"])
     incident = secrets.token_hex(4)

@@ -150,7 +150,7 @@ def choosing(mine: Sequence[Job], others: Sequence[Job], *, now: float, texts: T
         menus.append(_menu(OTHERS, placeholder, others, now=now, texts=texts, named=True))
     if max(len(mine), len(others)) > MAX_CHOICES:
         lines.append(texts.gettext("A menu lists the first {count}.", count=MAX_CHOICES))
-    button = ButtonContent(label=texts.gettext("All of mine"), custom_id=CANCEL_ALL, dangerous=True)
+    button = ButtonContent(label=texts.gettext("Cancel all of mine"), custom_id=CANCEL_ALL, dangerous=True)
     return MessageContent(
         heading="\n".join(lines),
         menus=tuple(menus),

@@ -45,9 +45,9 @@ def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
         [
             _heading(texts.gettext("What this bot does")),
             texts.gettext(
-                "Type **/{imagine}** and say what the picture should show. Your place in the queue, "
+                "Type **{imagine}** and say what the picture should show. Your place in the queue, "
                 "the progress and the picture appear in one message.",
-                imagine=names.pgettext("name", "imagine"),
+                imagine="/" + names.pgettext("name", "imagine"),
             ),
             _heading(texts.gettext("What you can say")),
             *_options(offers, texts, names),
@@ -61,7 +61,7 @@ def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
                 "`\\(` is only a bracket."
             ),
             _heading(texts.gettext("What the models offer")),
-            *(f"- {model_line(offer, texts)}" for offer in offers),
+            *(texts.line(model_line(offer, texts), mark="- ") for offer in offers),
             texts.gettext("Samplers: {samplers}.", samplers=samplers),
             _heading(texts.gettext("Other commands")),
             *_other_commands(texts, names),
@@ -90,13 +90,15 @@ def _heading(words: str) -> str:
 def _options(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[str]:
     for option in imagine_options(offers):
         name = names.pgettext("name", option.name)
-        yield f"- `{name}` {texts.gettext(option.description.message)}"
+        described = texts.gettext(option.description.message)
+        yield texts.line(f"{texts.isolated(f'`{name}`')} {described}", mark="- ")
 
 
 def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
     for command in (queue_command(), history_command(), cancel_command()):
         name = names.pgettext("name", command.name)
-        yield f"- **/{name}** {texts.gettext(command.description)}"
+        described = texts.gettext(command.description)
+        yield texts.line(f"{texts.isolated(f'**/{name}**')} {described}", mark="- ")
 
 
 def _after_words(texts: Texts) -> list[str]:

@@ -113,7 +113,7 @@ def history_lines(page: Page, texts: Texts) -> list[str]:
     """One line for each job: when, what, how many pictures, what became of it, and where it is."""
     if not page.jobs:
         return [texts.gettext("You have asked for nothing yet.")]
-    return [texts.item(_parts(job, texts)) for job in page.jobs]
+    return [texts.line(texts.joined(_parts(job, texts)), mark="- ") for job in page.jobs]
 
 
 def message_address(job: Job) -> str | None:

@@ -22,7 +22,6 @@ from bot.front.options import (
 from bot.front.parts import Interaction, parts_of
 from bot.front.requests import request
 from bot.jobs import MAX_VARIANTS, Recipe
-from bot.texts import Texts
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_PROMPT_CHARACTERS,
@@ -201,8 +200,8 @@ async def _start_from(
 
 
 def _called(option: str, interaction: Interaction) -> str:
-    """An option's file as it is spoken of: by the name that this person's Discord shows."""
-    return f"“{Texts.for_locale(str(interaction.locale)).pgettext('name', option)}”"
+    """An option's file as it is spoken of, in the language of the answer."""
+    return f"“{parts_of(interaction).texts(interaction).pgettext('field', option)}”"
 
 
 async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:

@@ -30,7 +30,7 @@ def request_facts(job: Job, *, now: float, texts: Texts, named: bool) -> str:
         facts.append(texts.gettext("painting, step {step} of {steps}", step=work.step, steps=work.steps))
     if named:
         facts.insert(0, _cut(tidy(job.origin.user_name), 30) or str(job.origin.user_id))
-    return _cut(texts.joined(facts), MAX_NAME)
+    return _cut(texts.line(texts.joined(facts)), MAX_NAME)
 
 
 def request_name(job: Job, *, now: float, texts: Texts, named: bool) -> str:

@@ -84,7 +84,10 @@ def queue_lines(
     if not listing.jobs:
         return [texts.gettext("Nothing is waiting and nothing is being painted.")]
     lines = [
-        f"{number}\\. {_line(job, positions.get(job.id), viewer=viewer, seen=job.id in seen, texts=texts)}"
+        texts.line(
+            _line(job, positions.get(job.id), viewer=viewer, seen=job.id in seen, texts=texts),
+            mark=f"{number}\\. ",
+        )
         for number, job in listing.jobs
     ]
     if (rest := listing.total - len(listing.jobs)) > 0:
@@ -109,7 +112,7 @@ def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts
     secret = not mine and (job.origin.private or not seen)
     what = f"*{private}*" if secret else shown(job.recipe.prompt, SHOWN_PROMPT)
     pictures = texts.ngettext("{count} picture", "{count} pictures", len(job.images))
-    return " · ".join([who, what, pictures, standing(job, position, texts)])
+    return texts.joined([who, what, pictures, standing(job, position, texts)])
 
 
 def standing(job: Job, position: Position | None, texts: Texts) -> str:

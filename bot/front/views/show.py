@@ -46,8 +46,6 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
 
 async def _files(interaction: Interaction, content: MessageContent) -> list[discord.File]:
     """Each of the pictures of `content` in a file; all of them together small enough for every place."""
-    if not content.pictures:
-        raise UserMistake("no_picture")
     parts = parts_of(interaction)
     made = []
     for picture in content.pictures:

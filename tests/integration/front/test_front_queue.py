@@ -100,7 +100,7 @@ async def test_all_requests_are_cancelled_by_a_button(served: Served, ravi: Memb
     choices = await ravi.autocomplete("cancel", "job", "")
     assert [choice["name"].rsplit(" · ", 1)[-1] for choice in choices] == ["All of mine", "one", "two"]
     asked = await ravi.message_of(await ravi.use("cancel"))
-    await ravi.press(asked, "All of mine")
+    await ravi.press(asked, "Cancel all of mine")
     await ravi.wait_for_message(lambda message: text_of(message).strip() == "Cancelled 2 requests.")
     assert [job.recipe.prompt for job in await served.store.active_jobs()] == ["a tree"]
 

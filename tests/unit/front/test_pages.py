@@ -169,7 +169,7 @@ def test_how_many_requests_there_are_is_followed_by_them() -> None:
     assert content.heading == "You have 30 requests: choose what to cancel.\nA menu lists the first 25."
     (menu,) = content.menus
     assert (len(menu.choices), menu.most) == (25, 25)
-    assert [button.label for button in content.buttons] == ["All of mine"]
+    assert [button.label for button in content.buttons] == ["Cancel all of mine"]
 
 
 def test_what_was_cancelled_is_said() -> None:
