@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from bot.artifacts import Artifacts
 from bot.errors import StoreUnavailable
@@ -18,17 +19,37 @@ ATTEMPTS = 20
 PAUSE_SECONDS = 0.1  # a deletion takes milliseconds
 
 
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A file that was kept, and when the store counted it as used."""
+
+    name: str
+    used_at: float
+
+
 async def keep(store: Store, artifacts: Artifacts, data: bytes, suffix: str) -> str:
     """Store `data` and return its name; from before it is written until a while after no sweep deletes it.
 
     Raises StoreUnavailable.
     """
+    return (await keep_for_now(store, artifacts, data, suffix)).name
+
+
+async def keep_for_now(store: Store, artifacts: Artifacts, data: bytes, suffix: str) -> Kept:
+    """As `keep`, for a file that `take_back` may delete again."""
     name = await artifacts.name(data, suffix)
     for _ in range(ATTEMPTS):
-        if await store.expect_file(name, size=len(data)):
-            return await artifacts.put(data, suffix)
+        used_at = await store.expect_file(name, size=len(data))
+        if used_at is not None:
+            return Kept(name=await artifacts.put(data, suffix), used_at=used_at)
         await asyncio.sleep(PAUSE_SECONDS)
     raise StoreUnavailable(f"The file {name} is being deleted.")
+
+
+async def take_back(store: Store, artifacts: Artifacts, kept: Collection[Kept]) -> None:
+    """Delete files that were kept for a request that was refused, unless another uses them by now."""
+    chosen = await store.drop_unused({file.name: file.used_at for file in kept})
+    await drop(store, artifacts, chosen)
 
 
 async def drop(store: Store, artifacts: Artifacts, names: Collection[str]) -> int:

@@ -271,7 +271,19 @@ class PicturesConfig(_Section):
     """How much of the pictures that people send is looked at."""
 
     max_bytes: Annotated[int, Field(ge=1024)] = 20 * 1024 * 1024
-    max_pixels: Annotated[int, Field(ge=64 * 64, le=89_000_000)] = 50_000_000
+    max_pixels: Annotated[int, Field(ge=64 * 64, le=89_000_000)] = 25_000_000
+    waiting_files: Annotated[int, Field(ge=1, le=1000)] = 24
+    decode_memory_mib: Annotated[int, Field(ge=128, le=65536)] = 512
+    decode_seconds: Annotated[int, Field(ge=1, le=600)] = 10
+
+
+class LimitsConfig(_Section):
+    """How often people and servers may ask within a minute; 0 is without bound."""
+
+    requests_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 30
+    server_requests_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 300
+    files_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 6
+    server_files_per_minute: Annotated[int, Field(ge=0, le=100_000)] = 30
 
 
 class RetentionConfig(_Section):
@@ -330,6 +342,7 @@ class Config(_Section):
     engine: EngineSection = EngineSection()
     queue: QueueConfig = QueueConfig()
     pictures: PicturesConfig = PicturesConfig()
+    limits: LimitsConfig = LimitsConfig()
     retention: RetentionConfig = RetentionConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()

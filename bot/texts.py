@@ -41,6 +41,18 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "picture_large": "{what} has more than {limit} million pixels: send a smaller picture.",
         "picture_gone": "Discord has {what} no longer: send it again.",
         "picture_unreachable": "{what} could not be fetched from Discord: please send it again in a minute.",
+        "picture_costly": "{what} takes too much time or memory to read: send a smaller picture.",
+        "files_busy": "Many pictures are being read right now: please send yours again in a minute.",
+        "too_quick": "You have asked for much in a short time: please ask again in {seconds} s.",
+        "server_too_quick": (
+            "This server has asked for much in a short time: please ask again in {seconds} s."
+        ),
+        "files_too_quick": (
+            "You have sent many pictures in a short time: please send this one again in {seconds} s."
+        ),
+        "server_files_too_quick": (
+            "This server has sent many pictures in a short time: please send yours again in {seconds} s."
+        ),
         "no_larger_size": "{model} paints no larger picture of this shape.",
         "no_picture": "This picture's file is gone: choose another, or ask for it anew.",
         "queue_full_user": (

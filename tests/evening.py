@@ -149,6 +149,9 @@ def write_role(
         max_waiting_per_user = 100000
         max_waiting_per_server = 100000
         max_waiting = 100000
+        [limits]
+        requests_per_minute = 0
+        server_requests_per_minute = 0
         [web]
         port = {port}
         """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable
+from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -12,9 +13,12 @@ import discord
 from yarl import URL
 
 from bot.errors import UserMistake
-from bot.front.pictures import Limits, Picture, check_length, read_mask, read_picture
+from bot.front.decoding import Decoder
+from bot.front.pace import Pace, Sender
+from bot.front.pictures import Limits, Picture, Unfit, check_length
 from bot.front.resolver import Resolver
-from bot.threads import Threads
+from bot.front.waiting_room import WaitingRoom
+from sdjax_engine.request import InvalidRequest
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +32,7 @@ GONE = (403, 404, 410)  # an address that has ended, or a file that was deleted
 
 
 class Attachments:
-    """Turns attachments into pictures. One is decoded at a time, so that many do not fill the memory.
+    """Turns attachments into pictures. A file that cannot be used slows its sender down, as `pace` has it.
 
     Every failure is a `UserMistake` or an `InvalidRequest` that names the file as `what`.
     """
@@ -37,29 +41,38 @@ class Attachments:
         self,
         *,
         limits: Limits,
+        decoder: Decoder,
+        room: WaitingRoom,
+        pace: Pace,
         api_url: str,
         resolver: Resolver | None = None,
         fetch_seconds: float = FETCH_SECONDS,
     ) -> None:
         self._resolver = resolver or Resolver()
         self._limits = limits
+        self._decoder = decoder
+        self._room = room
+        self._pace = pace
         self._origins = frozenset({URL(address).origin() for address in (*CDN, api_url)})
         self._timeout = aiohttp.ClientTimeout(total=fetch_seconds)
-        self._threads = Threads("decoding", most=1)
 
     def check(self, attachment: discord.Attachment, *, what: str) -> None:
         """Refuse what Discord itself calls too long, before anything is fetched."""
-        check_length(attachment.size, limits=self._limits, what=what)
+        self._check_length(attachment.size, what)
 
-    async def picture(self, attachment: discord.Attachment, *, what: str) -> Picture:
+    def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:
+        """Wait for a turn to fetch and decode; raises UserMistake `files_busy`."""
+        return self._room.turn(sender)
+
+    async def picture(self, attachment: discord.Attachment, *, what: str, sender: Sender) -> Picture:
         """The attached picture, clean."""
         data = await self.fetch(attachment.url, what=what)
-        return await self._decoded(lambda: read_picture(data, limits=self._limits, what=what))
+        return await self._used(self._decoder.picture(data, what=what), sender)
 
-    async def mask(self, attachment: discord.Attachment, *, what: str) -> bytes:
+    async def mask(self, attachment: discord.Attachment, *, what: str, sender: Sender) -> bytes:
         """The attached mask as a grey PNG."""
         data = await self.fetch(attachment.url, what=what)
-        return await self._decoded(lambda: read_mask(data, limits=self._limits, what=what))
+        return await self._used(self._decoder.mask(data, what=what), sender)
 
     async def fetch(self, address: str, *, what: str) -> bytes:
         """The bytes of the file at `address`, which must be one of Discord's."""
@@ -90,11 +103,21 @@ class Attachments:
         data = bytearray()
         async for piece in response.content.iter_any():
             data += piece
-            check_length(len(data), limits=self._limits, what=what)
+            self._check_length(len(data), what)
         return bytes(data)
 
-    async def _decoded(self, decode: Callable[[], T]) -> T:
-        return await self._threads.run(decode)
+    def _check_length(self, length: int, what: str) -> None:
+        try:
+            check_length(length, limits=self._limits)
+        except Unfit as error:
+            raise self._decoder.mistake(error.problem, what=what) from None
+
+    async def _used(self, decoding: Awaitable[T], sender: Sender) -> T:
+        try:
+            return await decoding
+        except (InvalidRequest, UserMistake):
+            self._pace.refused_file(sender)
+            raise
 
 
 def is_attachment(address: str, origins: frozenset[URL]) -> bool:

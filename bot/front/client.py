@@ -18,12 +18,15 @@ from bot.errors import ConfigurationError
 from bot.front.attachments import Attachments
 from bot.front.commands import commands
 from bot.front.counting import Counting
+from bot.front.decoding import MIB, Decoder
+from bot.front.pace import Pace, Rates
 from bot.front.parts import Interaction, Parts
 from bot.front.pictures import Limits
 from bot.front.resolver import Resolver
 from bot.front.translator import CatalogueTranslator
 from bot.front.tree import Tree
 from bot.front.views import BUTTONS
+from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics, Metrics
 from bot.store import Store
@@ -63,6 +66,7 @@ class Bot(discord.AutoShardedClient):
         metrics = metrics or Metrics().front
         self._counting = Counting(metrics)
         resolver = Resolver()
+        pace = Pace(_rates(config), clock=time.monotonic)
         super().__init__(
             connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
             intents=discord.Intents(guilds=True),
@@ -80,11 +84,8 @@ class Bot(discord.AutoShardedClient):
             front=name,
             store=store,
             artifacts=artifacts,
-            attachments=Attachments(
-                limits=Limits(max_bytes=config.pictures.max_bytes, max_pixels=config.pictures.max_pixels),
-                api_url=config.discord.api_url,
-                resolver=resolver,
-            ),
+            attachments=_attachments(config, pace, resolver),
+            pace=pace,
             announce=announce,
             offers=tuple(model.offer for model in config.models),
             caps=Caps(
@@ -191,3 +192,27 @@ class Bot(discord.AutoShardedClient):
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log what no command and no button caught; one event never stops the others."""
         log.exception("the event %s could not be handled", event_method)
+
+
+def _rates(config: Config) -> Rates:
+    return Rates(
+        requests=config.limits.requests_per_minute,
+        server_requests=config.limits.server_requests_per_minute,
+        files=config.limits.files_per_minute,
+        server_files=config.limits.server_files_per_minute,
+    )
+
+
+def _attachments(config: Config, pace: Pace, resolver: Resolver) -> Attachments:
+    pictures = config.pictures
+    limits = Limits(max_bytes=pictures.max_bytes, max_pixels=pictures.max_pixels)
+    decoder = Decoder(limits=limits, memory=pictures.decode_memory_mib * MIB, seconds=pictures.decode_seconds)
+    room = WaitingRoom(places=pictures.waiting_files)
+    return Attachments(
+        limits=limits,
+        decoder=decoder,
+        room=room,
+        pace=pace,
+        api_url=config.discord.api_url,
+        resolver=resolver,
+    )

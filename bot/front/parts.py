@@ -10,6 +10,7 @@ import discord
 
 from bot.artifacts import Artifacts
 from bot.front.attachments import Attachments
+from bot.front.pace import Pace, Sender
 from bot.front.underway import Underway
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
@@ -37,6 +38,7 @@ class Parts:
     store: Store
     artifacts: Artifacts
     attachments: Attachments
+    pace: Pace
     announce: Callable[[Job], Awaitable[None]]
     offers: tuple[Offer, ...]
     caps: Caps
@@ -60,6 +62,11 @@ class Parts:
     def texts(self, interaction: Interaction) -> Texts:
         """The sentences for this person."""
         return Texts.for_locale(self.locale(interaction))
+
+
+def sender_of(interaction: Interaction) -> Sender:
+    """Whose interaction it is, and where."""
+    return Sender(user_id=interaction.user.id, guild_id=interaction.guild_id)
 
 
 class _Serving(Protocol):

@@ -1,8 +1,9 @@
-"""From the bytes of a stranger's file to a clean picture, or to the one thing to change; no Discord here.
+"""From the bytes of a stranger's file to a clean picture, or to what is wrong with it; no Discord here.
 
-What a file claims to be is of no interest: it is read as a PNG, JPEG, WebP or GIF or not at all, and only
-once its length and the size in its header are known to be within limits. What is kept is written anew from
-the pixels alone, upright, without anything else that came along in the file.
+Little is imported, because a process is started for each file (`decoder`). What a file claims to be is of no
+interest: it is read as a PNG, JPEG, WebP or GIF or not at all, and only once its length and the size in its
+header are known to be within limits. What is kept is written anew from the pixels alone, upright, without
+anything else that came along in the file.
 """
 
 from __future__ import annotations
@@ -19,14 +20,10 @@ import PIL.ImageChops
 from PIL.ExifTags import Base
 from PIL.Image import Resampling, Transpose
 
-from bot.errors import UserMistake
-from sdjax_engine.request import InvalidRequest
-
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 KEPT_SIDE = 2048  # no model paints larger, so a picture to start from need not be
-MAX_SCANS = 100  # a progressive JPEG of a camera has about ten; each more costs a pass over all pixels
+MAX_SCANS = 24  # a progressive JPEG has about ten, and its preview some; each costs a pass over all pixels
 HOLES = [0] * 6 + [1] * 250  # what transparency counts: not what is a rounding of some writer
-MIB = 1 << 20
 START_OF_SCAN = b"\xff\xda"
 UPRIGHT: Mapping[int, Transpose] = MappingProxyType(
     {
@@ -54,6 +51,17 @@ UNREADABLE = (
 TOO_MANY_PIXELS = (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning)
 
 
+UNREADABLE_FILE, HEAVY, LARGE = "picture", "picture_heavy", "picture_large"
+
+
+class Unfit(Exception):
+    """The file is not read; `problem` is UNREADABLE_FILE, HEAVY (its bytes) or LARGE (its pixels)."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """How much of a stranger's file is looked at: bytes of the file, pixels of the picture in it."""
@@ -75,12 +83,12 @@ class Picture:
     mask: bytes | None = field(default=None, repr=False)
 
 
-def read_picture(data: bytes, *, limits: Limits, what: str) -> Picture:
+def read_picture(data: bytes, *, limits: Limits) -> Picture:
     """The picture in `data`; of an animation its first frame. What is transparent becomes white.
 
-    Raises `InvalidRequest` or `UserMistake`, both naming the file as `what`. Takes long: call it in a thread.
+    Raises `Unfit`.
     """
-    picture = _read(data, limits, what)
+    picture = _read(data, limits)
     if picture.mode == "RGB":
         return Picture(png=_png(picture), width=picture.width, height=picture.height)
     alpha = picture.getchannel("A")
@@ -91,12 +99,12 @@ def read_picture(data: bytes, *, limits: Limits, what: str) -> Picture:
     return Picture(png=_png(flat), width=picture.width, height=picture.height, mask=holes)
 
 
-def read_mask(data: bytes, *, limits: Limits, what: str) -> bytes:
+def read_mask(data: bytes, *, limits: Limits) -> bytes:
     """The mask in `data` as a grey PNG; what is transparent counts as black, which is kept.
 
-    Raises like `read_picture`.
+    Raises `Unfit`.
     """
-    picture = _read(data, limits, what)
+    picture = _read(data, limits)
     if picture.mode == "RGBA":
         flat = PIL.Image.new("RGB", picture.size, "black")
         flat.paste(picture, mask=picture.getchannel("A"))
@@ -104,28 +112,28 @@ def read_mask(data: bytes, *, limits: Limits, what: str) -> bytes:
     return _png(picture.convert("L"))
 
 
-def check_length(length: int, *, limits: Limits, what: str) -> None:
-    """Raise `UserMistake` for a file that is longer than `limits` allow."""
+def check_length(length: int, *, limits: Limits) -> None:
+    """Raise `Unfit` for a file that is longer than `limits` allow."""
     if length > limits.max_bytes:
-        raise UserMistake("picture_heavy", what=what, limit=f"{limits.max_bytes / MIB:.4g}")
+        raise Unfit(HEAVY)
 
 
-def _read(data: bytes, limits: Limits, what: str) -> PIL.Image.Image:
+def _read(data: bytes, limits: Limits) -> PIL.Image.Image:
     """The pixels in `data`, upright, RGB or RGBA, no side longer than `KEPT_SIDE`."""
-    check_length(len(data), limits=limits, what=what)
+    check_length(len(data), limits=limits)
     try:
         with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             if picture.width * picture.height > limits.max_pixels:
-                raise _too_large(limits, what)
+                raise Unfit(LARGE)
             if picture.format == "JPEG" and data.count(START_OF_SCAN) > MAX_SCANS:
-                raise InvalidRequest("picture", what=what)
+                raise Unfit(UNREADABLE_FILE)
             picture.draft("RGB", (KEPT_SIDE, KEPT_SIDE))  # a large JPEG is decoded at a fraction of its size
             picture.load()
             return _kept(picture)
     except TOO_MANY_PIXELS:
-        raise _too_large(limits, what) from None
+        raise Unfit(LARGE) from None
     except UNREADABLE:
-        raise InvalidRequest("picture", what=what) from None
+        raise Unfit(UNREADABLE_FILE) from None
 
 
 def _kept(picture: PIL.Image.Image) -> PIL.Image.Image:
@@ -157,7 +165,3 @@ def _png(picture: PIL.Image.Image) -> bytes:
     file = io.BytesIO()
     picture.save(file, format="PNG", compress_level=3)
     return file.getvalue()
-
-
-def _too_large(limits: Limits, what: str) -> UserMistake:
-    return UserMistake("picture_large", what=what, limit=f"{limits.max_pixels / 1e6:.4g}")

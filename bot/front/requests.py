@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
 from discord import app_commands
 
 from bot.errors import UnknownJob
 from bot.front.first_answers import acknowledge
 from bot.front.options import echo, find_offer
-from bot.front.parts import Interaction, Parts, parts_of
+from bot.front.parts import Interaction, Parts, parts_of, sender_of
 from bot.front.rights import may_repeat
 from bot.jobs import Job, Origin, Recipe
 from bot.log import about
@@ -24,23 +25,36 @@ PATIENCE_SECONDS = 1.0  # about; a restarting database is back by then, and nobo
 Enqueue = Callable[[Parts, Origin], Awaitable[Job]]
 
 
-async def request(
-    interaction: Interaction,
-    recipe: Recipe,
-    *,
-    private: bool,
-    complete: Callable[[Recipe], Awaitable[Recipe]] | None = None,
-) -> Job:
+async def request(interaction: Interaction, recipe: Recipe, *, private: bool) -> Job:
     """Acknowledge, queue the recipe, show its place: in this order, so that Discord never waits for us.
 
-    `complete` does what the recipe still needs and takes long, such as fetching the picture to start from.
+    Raises UserMistake where the person, their server or everybody has asked for too much.
     """
 
     async def enqueue(parts: Parts, origin: Origin) -> Job:
-        wanted = recipe if complete is None else await complete(recipe)
-        return await _enqueue(interaction, parts, wanted, origin)
+        return await _enqueue(interaction, parts, recipe, origin)
 
     return await _accept(interaction, enqueue, private=private)
+
+
+async def request_with_files(
+    interaction: Interaction,
+    start: Callable[[], AbstractAsyncContextManager[Recipe]],
+    *,
+    count: int,
+    private: bool,
+) -> Job:
+    """As `request`, the recipe being what `start` makes of `count` files that were sent.
+
+    `start` is entered once nothing else stands against the request, and left once it is queued or refused.
+    """
+
+    async def enqueue(parts: Parts, origin: Origin) -> Job:
+        await persistently(lambda: parts.store.check_caps(origin, caps=parts.caps), seconds=PATIENCE_SECONDS)
+        async with start() as recipe:
+            return await _enqueue(interaction, parts, recipe, origin)
+
+    return await _accept(interaction, enqueue, private=private, files=count)
 
 
 async def request_from(
@@ -96,9 +110,10 @@ def _pressed_privately(interaction: Interaction) -> bool:
     return interaction.message is not None and interaction.message.flags.ephemeral
 
 
-async def _accept(interaction: Interaction, enqueue: Enqueue, *, private: bool) -> Job:
-    message_id = await acknowledge(interaction, private=private)
+async def _accept(interaction: Interaction, enqueue: Enqueue, *, private: bool, files: int = 0) -> Job:
     parts = parts_of(interaction)
+    parts.pace.admit(sender_of(interaction), files=files)
+    message_id = await acknowledge(interaction, private=private)
     job = await enqueue(parts, origin_of(interaction, private=private, message_id=message_id))
     if job.origin.front not in (parts.front, None):
         log.warning("request %s was taken by %s, which hears of the same shard", job.id, job.origin.front)

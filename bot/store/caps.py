@@ -32,10 +32,12 @@ async def wait_for_turn(connection: AsyncConnection, user_id: int) -> None:
     await connection.execute(mine.with_for_update())
 
 
-async def refuse_over(connection: AsyncConnection, caps: Caps, origin: Origin) -> None:
+async def refuse_over(
+    connection: AsyncConnection, caps: Caps, origin: Origin, *, only_looking: bool = False
+) -> None:
     """Raise UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a hard cap is reached.
 
-    Comes after `wait_for_turn`.
+    Comes after `wait_for_turn`, or is only a look at how it stands now.
     """
     limit = caps.waiting_per_user
     mine = jobs.c.user_id == origin.user_id
@@ -43,10 +45,10 @@ async def refuse_over(connection: AsyncConnection, caps: Caps, origin: Origin) -
         raise UserMistake("queue_full_user", limit=limit)
     here = jobs.c.guild_id == origin.guild_id
     if origin.guild_id is not None and await _full(
-        connection, here, caps.waiting_per_server, str(origin.guild_id)
+        connection, here, caps.waiting_per_server, str(origin.guild_id), only_looking=only_looking
     ):
         raise UserMistake("queue_full_server", limit=caps.waiting_per_server)
-    if await _full(connection, sa.true(), caps.waiting, _EVERYBODY):
+    if await _full(connection, sa.true(), caps.waiting, _EVERYBODY, only_looking=only_looking):
         raise UserMistake("queue_full", limit=caps.waiting)
 
 
@@ -64,12 +66,18 @@ async def room_at_full_share(connection: AsyncConnection, caps: Caps, user_id: i
 
 
 async def _full(
-    connection: AsyncConnection, which: sa.ColumnElement[bool], limit: int | None, scope: str
+    connection: AsyncConnection,
+    which: sa.ColumnElement[bool],
+    limit: int | None,
+    scope: str,
+    *,
+    only_looking: bool,
 ) -> bool:
     if limit is None:
         return False
-    if await _waiting(connection, which, limit) <= limit - NEAR:
-        return False
+    waiting = await _waiting(connection, which, limit)
+    if only_looking or waiting <= limit - NEAR:
+        return waiting >= limit
     await connection.execute(insert(connection, turns).values(scope=scope).on_conflict_do_nothing())
     await connection.execute(sa.select(turns.c.scope).where(turns.c.scope == scope).with_for_update())
     return await _waiting(connection, which, limit) >= limit

@@ -9,7 +9,7 @@ belongs to a job that was refused, or to a process that died before it stored on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,10 +30,10 @@ WANTED_SECONDS = 3600.0  # nobody waits longer for a file
 class FileVerbs(Verbs):
     """What is known of files beside what is in them."""
 
-    async def expect_file(self, name: str, *, size: int) -> bool:
-        """Say that a file of `size` bytes is about to be written; False while one of its name is deleted.
+    async def expect_file(self, name: str, *, size: int) -> float | None:
+        """Say that a file of `size` bytes is about to be written; None while one of its name is deleted.
 
-        From now on it counts as kept, and as used now.
+        From now on it counts as kept, and as used at the time that is returned.
         """
         now = self._clock()
         kept = {"bytes": size, "state": FileState.KEPT, "changed_at": now, "used_at": now}
@@ -49,7 +49,23 @@ class FileVerbs(Verbs):
                 )
                 .returning(files.c.name)
             )
-            return await connection.scalar(statement) is not None
+            return None if await connection.scalar(statement) is None else now
+
+    async def drop_unused(self, expected: Mapping[str, float]) -> list[str]:
+        """Choose files to delete that no job names and nobody has used since `expect_file`; their names.
+
+        `expected` are their names, each with what `expect_file` returned.
+        """
+        untouched = sa.or_(
+            sa.false(),
+            *((files.c.name == name) & (files.c.used_at == used_at) for name, used_at in expected.items()),
+        )
+        idle = untouched & (files.c.state == FileState.KEPT) & ~named()
+        async with self._database.write() as connection:
+            look = sa.select(files.c.name).where(idle).order_by(files.c.name).with_for_update()
+            chosen = list(await connection.scalars(look))
+            await let_go(connection, chosen, now=self._clock())
+        return chosen
 
     async def files_deleted(self, names: Collection[str]) -> None:
         """The files of these names, which a verb of this store gave to be deleted, are deleted."""

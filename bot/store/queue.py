@@ -72,6 +72,12 @@ class QueueVerbs(Verbs):
             news.work = True
         return job
 
+    async def check_caps(self, origin: Origin, *, caps: Caps) -> None:
+        """Raise what `enqueue` would raise now for a request of this origin, which has cost nothing yet."""
+        async with self._database.read() as connection:
+            if await _job_of(connection, origin.interaction_id) is None:
+                await refuse_over(connection, caps, origin, only_looking=True)
+
     async def cancel(self, job_id: str, *, user_id: int | None) -> Job:
         """Cancel what is not final of a job; of one that has ended nothing changes.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from finished_jobs import OTHER, PICTURE, delivered, painted
-from recipes import RECIPE, recipe
+from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.jobs import Painter
@@ -98,3 +98,16 @@ async def test_a_duty_is_one_holders_until_it_ends(store: Store, clock: Clock, e
     clock.now += TTL
     assert await store.take_duty("sweep", holder="b", ttl=TTL)
     assert not await store.take_duty("sweep", holder="a", ttl=TTL)
+
+
+async def test_a_refused_requests_file_goes_unless_somebody_uses_it_by_now(
+    store: Store, clock: Clock
+) -> None:
+    names = [PICTURE, OTHER, "cc/cc.png", "dd/dd.png"]
+    expected = {name: await store.expect_file(name, size=10) or 0.0 for name in names}
+    await store.enqueue(recipe(init_image=OTHER), origin(1))
+    await painted(store, 2, names[2])
+    clock.now += 1
+    await store.expect_file(names[3], size=10)
+    assert await store.drop_unused(expected) == [PICTURE]
+    assert await store.expect_file(PICTURE, size=10) is None

@@ -251,3 +251,13 @@ async def test_a_finished_job_wakes_the_outbox(store: Store) -> None:
         await asyncio.sleep(0)
         await store.cancel(job.id, user_id=None)
         await waiter
+
+
+async def test_caps_can_be_asked_before_anything_is_spent_on_a_request(store: Store) -> None:
+    caps = Caps(waiting_per_user=1)
+    await store.check_caps(origin(1), caps=caps)
+    await store.enqueue(RECIPE, origin(1), caps=caps)
+    await store.check_caps(origin(1), caps=caps)  # the same interaction has its place
+    with pytest.raises(UserMistake, match="queue_full_user"):
+        await store.check_caps(origin(2), caps=caps)
+    await store.check_caps(origin(2, user_id=99), caps=caps)

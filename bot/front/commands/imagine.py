@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
-from bot.album import keep
+from bot.album import keep_for_now, take_back
+from bot.errors import UserMistake
 from bot.front.commands.describing import Command, Option, make_command
 from bot.front.options import (
     MAX_CHOICES,
@@ -19,8 +21,9 @@ from bot.front.options import (
     size_choices,
     start_from,
 )
-from bot.front.parts import Interaction, parts_of
-from bot.front.requests import request
+from bot.front.parts import Interaction, parts_of, sender_of
+from bot.front.pictures import Picture
+from bot.front.requests import request, request_with_files
 from bot.jobs import MAX_VARIANTS, Recipe
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
@@ -173,30 +176,50 @@ async def imagine(
     for attachment, name in ((image, IMAGE), (mask, MASK)):
         if attachment is not None:
             parts.attachments.check(attachment, what=_called(name, interaction))
+    count = 1 if mask is None else 2
 
-    async def start(recipe: Recipe) -> Recipe:
-        return await _start_from(interaction, recipe, asked, image=image, mask=mask)
+    def start() -> AbstractAsyncContextManager[Recipe]:
+        return _started_from(interaction, recipe, asked, image=image, mask=mask)
 
-    await request(interaction, recipe, private=private, complete=start)
+    await request_with_files(interaction, start, count=count, private=private)
 
 
-async def _start_from(
+@asynccontextmanager
+async def _started_from(
     interaction: Interaction, recipe: Recipe, asked: Asked, *, image: Attachment, mask: Attachment | None
-) -> Recipe:
-    """Fetch, clean and keep what is started from."""
+) -> AsyncIterator[Recipe]:
+    """Fetch, clean and keep what is started from; nothing of it stays of a request that is refused."""
     parts = parts_of(interaction)
-    picture = await parts.attachments.picture(image, what=_called(IMAGE, interaction))
-    hole = picture.mask
-    if mask is not None:
-        hole = await parts.attachments.mask(mask, what=_called(MASK, interaction))
-    return start_from(
-        recipe,
-        asked,
-        find_offer(recipe.model, parts.offers),
-        size=(picture.width, picture.height),
-        picture=await keep(parts.store, parts.artifacts, picture.png, ".png"),
-        mask=None if hole is None else await keep(parts.store, parts.artifacts, hole, ".png"),
-    )
+    picture, hole = await _clean(interaction, image=image, mask=mask)
+    kept = [
+        await keep_for_now(parts.store, parts.artifacts, png, ".png")
+        for png in (picture.png, hole)
+        if png is not None
+    ]
+    try:
+        yield start_from(
+            recipe,
+            asked,
+            find_offer(recipe.model, parts.offers),
+            size=(picture.width, picture.height),
+            picture=kept[0].name,
+            mask=None if hole is None else kept[1].name,
+        )
+    except UserMistake:
+        await take_back(parts.store, parts.artifacts, kept)
+        raise
+
+
+async def _clean(
+    interaction: Interaction, *, image: Attachment, mask: Attachment | None
+) -> tuple[Picture, bytes | None]:
+    """The picture to start from, and its mask: the one that was sent, or else what is transparent in it."""
+    attachments, sender = parts_of(interaction).attachments, sender_of(interaction)
+    async with attachments.turn(sender):
+        picture = await attachments.picture(image, what=_called(IMAGE, interaction), sender=sender)
+        if mask is None:
+            return picture, picture.mask
+        return picture, await attachments.mask(mask, what=_called(MASK, interaction), sender=sender)
 
 
 def _called(option: str, interaction: Interaction) -> str:

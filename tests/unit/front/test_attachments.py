@@ -13,7 +13,10 @@ from yarl import URL
 
 from bot.errors import UserMistake
 from bot.front.attachments import CDN, Attachments, is_attachment
+from bot.front.decoding import Decoder
+from bot.front.pace import Pace, Rates
 from bot.front.pictures import Limits
+from bot.front.waiting_room import WaitingRoom
 
 LIMITS = Limits(max_bytes=1000, max_pixels=10_000)
 ORIGINS = frozenset({*map(URL, CDN), URL("http://127.0.0.1:8420")})
@@ -41,7 +44,14 @@ async def serve() -> AsyncIterator[Serve]:
 
 
 def at(address: str, **values: Any) -> Attachments:
-    return Attachments(limits=LIMITS, api_url=f"{address}/api/v10", **values)
+    return Attachments(
+        limits=LIMITS,
+        decoder=Decoder(limits=LIMITS, memory=256 << 20, seconds=10),
+        room=WaitingRoom(places=8),
+        pace=Pace(Rates(), clock=time.monotonic),
+        api_url=f"{address}/api/v10",
+        **values,
+    )
 
 
 async def problem_of(attachments: Attachments, url: str) -> str:
@@ -170,23 +180,3 @@ async def test_a_host_that_is_not_there_is_told() -> None:
     assert await problem_of(at("http://127.0.0.1:9"), "http://127.0.0.1:9/attachments/1") == (
         "picture_unreachable"
     )
-
-
-async def test_the_loop_goes_on_while_a_picture_is_decoded() -> None:
-    turns = 0
-
-    async def look_on() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    def decode() -> bool:
-        seen, deadline = turns, time.monotonic() + 10
-        while turns == seen and time.monotonic() < deadline:
-            time.sleep(0)
-        return turns != seen
-
-    looking = asyncio.create_task(look_on())
-    assert await at("http://127.0.0.1:9")._decoded(decode)
-    looking.cancel()

@@ -1,0 +1,82 @@
+"""The program that decodes one file of a stranger: `python -m bot.front.decoder`.
+
+It reads a line of JSON (`Task`) and then the file from its standard input, answers with a line of JSON and
+then the PNGs, and ends. Before it looks at the file it gives up what it does not need: time, memory, files,
+other processes' time. A file that breaks the decoder breaks this process alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from dataclasses import dataclass
+
+import PIL.Image
+
+from bot.front.pictures import Limits, Unfit, read_mask, read_picture
+
+PICTURE, MASK = "picture", "mask"
+COSTLY = "picture_costly"  # it takes more memory than the process may have
+NICENESS = 10
+OPEN_FILES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What to read the file as, within what: `memory` in bytes, `seconds` of processor time."""
+
+    kind: str
+    max_bytes: int
+    max_pixels: int
+    memory: int
+    seconds: int
+
+
+def main() -> None:
+    """Decode what comes in, within the limits that come with it."""
+    task = Task(**json.loads(sys.stdin.buffer.readline()))
+    PIL.Image.init()  # before the limits: the formats are files, too
+    restrict(task)
+    answer: dict[str, object]
+    files: list[bytes]
+    try:
+        answer, files = decode(task, sys.stdin.buffer.read(task.max_bytes + 1))
+    except Unfit as error:
+        answer, files = {"problem": error.problem}, []
+    except MemoryError:
+        answer, files = {"problem": COSTLY}, []
+    answer["lengths"] = [len(file) for file in files]
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+    for file in files:
+        sys.stdout.buffer.write(file)
+    sys.stdout.buffer.flush()
+
+
+def restrict(task: Task) -> None:
+    """Bound what this process can use from now on; the kernel ends it where it takes more time."""
+    os.nice(NICENESS)
+    bounds = {
+        resource.RLIMIT_AS: task.memory,
+        resource.RLIMIT_CPU: task.seconds,
+        resource.RLIMIT_NOFILE: OPEN_FILES,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, bound in bounds.items():
+        resource.setrlimit(kind, (bound, bound))
+
+
+def decode(task: Task, data: bytes) -> tuple[dict[str, object], list[bytes]]:
+    """The answer and its files: of a picture the PNG and perhaps its mask, of a mask its PNG."""
+    limits = Limits(max_bytes=task.max_bytes, max_pixels=task.max_pixels)
+    if task.kind == MASK:
+        return {}, [read_mask(data, limits=limits)]
+    picture = read_picture(data, limits=limits)
+    files = [picture.png] if picture.mask is None else [picture.png, picture.mask]
+    return {"width": picture.width, "height": picture.height}, files
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Decodes files of strangers in processes of their own, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import bot
+from bot.errors import UserMistake
+from bot.front.decoder import COSTLY, MASK, PICTURE, Task
+from bot.front.pictures import HEAVY, LARGE, UNREADABLE_FILE, Limits, Picture
+from sdjax_engine.request import InvalidRequest
+
+log = logging.getLogger(__name__)
+
+PROGRAM = (sys.executable, "-m", "bot.front.decoder")
+ROOT = Path(bot.__file__).parents[1]
+MIB = 1 << 20
+MAX_ANSWER = 64 * MIB  # two PNGs of the largest side that is kept are less than half of it
+GRACE_SECONDS = 10.0  # beyond its processor time, while the processors have other work
+
+
+class Decoder:
+    """Starts a process for each file. Its limits are `memory` in bytes and `seconds` of processor time.
+
+    Every failure is a `UserMistake` or an `InvalidRequest` that names the file as `what`.
+    """
+
+    def __init__(self, *, limits: Limits, memory: int, seconds: int) -> None:
+        self._limits = limits
+        self._memory = memory
+        self._seconds = seconds
+        self._free = asyncio.Semaphore(1)
+
+    async def picture(self, data: bytes, *, what: str) -> Picture:
+        """The picture in `data`, clean."""
+        answer, files = await self._decode(PICTURE, data, what)
+        mask = files[1] if len(files) > 1 else None
+        return Picture(png=files[0], width=answer["width"], height=answer["height"], mask=mask)
+
+    async def mask(self, data: bytes, *, what: str) -> bytes:
+        """The mask in `data` as a grey PNG."""
+        _, (mask,) = await self._decode(MASK, data, what)
+        return mask
+
+    def mistake(self, problem: str, *, what: str) -> UserMistake | InvalidRequest:
+        """What a person is told about a problem with a file."""
+        if problem == HEAVY:
+            return UserMistake(HEAVY, what=what, limit=f"{self._limits.max_bytes / MIB:.4g}")
+        if problem == LARGE:
+            return UserMistake(LARGE, what=what, limit=f"{self._limits.max_pixels / 1e6:.4g}")
+        if problem == UNREADABLE_FILE:
+            return InvalidRequest(UNREADABLE_FILE, what=what)
+        return UserMistake(COSTLY, what=what)
+
+    async def _decode(self, kind: str, data: bytes, what: str) -> tuple[dict[str, Any], list[bytes]]:
+        task = Task(
+            kind=kind,
+            max_bytes=self._limits.max_bytes,
+            max_pixels=self._limits.max_pixels,
+            memory=self._memory,
+            seconds=self._seconds,
+        )
+        async with self._free:
+            answer, files = await self._answer(task, data)
+        if problem := answer.get("problem"):
+            raise self.mistake(problem, what=what)
+        return answer, files
+
+    async def _answer(self, task: Task, data: bytes) -> tuple[dict[str, Any], list[bytes]]:
+        """What the process says; of one that ends without a word, that the file is too costly."""
+        process = await asyncio.create_subprocess_exec(
+            *PROGRAM,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd="/",
+            env={"PYTHONPATH": str(ROOT)},  # and no secret of ours
+        )
+        try:
+            async with asyncio.timeout(self._seconds + GRACE_SECONDS):
+                whole = await _talk(process, json.dumps(asdict(task)).encode() + b"\n" + data)
+                await process.wait()
+        except TimeoutError:
+            whole = b""
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        head, _, rest = whole.partition(b"\n")
+        if process.returncode != 0 or not head:
+            log.warning("a file of a person ended its decoder with status %s", process.returncode)
+            return {"problem": COSTLY}, []
+        answer: dict[str, Any] = json.loads(head)
+        files, at = [], 0
+        for length in answer["lengths"]:
+            files.append(rest[at : at + length])
+            at += length
+        return answer, files
+
+
+async def _talk(process: asyncio.subprocess.Process, task: bytes) -> bytes:
+    """Send all of `task` while the answer is read, of which no more is kept than an answer can have."""
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("the process was started without pipes")
+    sending = asyncio.create_task(_send(process.stdin, task), name="a file to its decoder")
+    answer = bytearray()
+    try:
+        while len(answer) <= MAX_ANSWER and (piece := await process.stdout.read(MIB)):
+            answer += piece
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+    return bytes(answer)
+
+
+async def _send(pipe: asyncio.StreamWriter, data: bytes) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):  # it has read enough
+        pipe.write(data)
+        await pipe.drain()
+        pipe.close()
+        await pipe.wait_closed()

@@ -1,0 +1,102 @@
+"""How often people and servers may ask: a bucket of tokens for each; no I/O, no Discord.
+
+A bucket holds a minute's tokens and fills evenly, so that a minute's worth may come at once. Buckets are this
+process's. Each server's commands come to one front, so a server has one bucket; a person has one at each
+front that serves a server of theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from bot.errors import UserMistake
+
+MINUTE = 60.0
+REFUSED_FILE = 3.0  # tokens that a file costs beyond its own when it cannot be used
+MOST_BUCKETS = 10_000  # before those that are full again are forgotten
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sender:
+    """Whose command it is, and in which server; None in direct messages."""
+
+    user_id: int
+    guild_id: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """Tokens a minute: requests and files, of a person and of a server. 0 is without bound."""
+
+    requests: int = 0
+    server_requests: int = 0
+    files: int = 0
+    server_files: int = 0
+
+
+class Buckets:
+    """A bucket of `per_minute` tokens for each key; a bucket that is not there is full."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._size = float(per_minute)
+        self._levels: dict[Hashable, tuple[float, float]] = {}  # tokens, and when they were counted
+
+    def wait(self, key: Hashable, count: float, *, now: float) -> float:
+        """Seconds until `count` tokens can be taken, 0 where they can be now."""
+        if not self._size:
+            return 0.0
+        missing = min(count, self._size) - self._level(key, now)
+        return max(0.0, missing) * MINUTE / self._size
+
+    def take(self, key: Hashable, count: float, *, now: float) -> None:
+        """Take tokens, below nothing too; a bucket is never further down than a minute fills."""
+        if not self._size:
+            return
+        if len(self._levels) >= MOST_BUCKETS:
+            self._levels = {
+                other: counted
+                for other, counted in self._levels.items()
+                if self._level(other, now) < self._size
+            }
+        self._levels[key] = max(-self._size, self._level(key, now) - count), now
+
+    def _level(self, key: Hashable, now: float) -> float:
+        level, counted_at = self._levels.get(key, (self._size, now))
+        return min(self._size, level + max(0.0, now - counted_at) * self._size / MINUTE)
+
+
+class Pace:
+    """The buckets of everybody; `clock` is in seconds and never set back."""
+
+    def __init__(self, rates: Rates, *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._requests = Buckets(rates.requests)
+        self._server_requests = Buckets(rates.server_requests)
+        self._files = Buckets(rates.files)
+        self._server_files = Buckets(rates.server_files)
+
+    def admit(self, sender: Sender, *, files: int = 0) -> None:
+        """Take the tokens of a request with so many files, all or none.
+
+        Raises UserMistake `too_quick`, `server_too_quick`, `files_too_quick` or `server_files_too_quick`
+        with the `seconds` to wait.
+        """
+        now = self._clock()
+        taken = [(self._requests, sender.user_id, 1, "too_quick")]
+        if sender.guild_id is not None:
+            taken.append((self._server_requests, sender.guild_id, 1, "server_too_quick"))
+        if files:
+            taken.append((self._files, sender.user_id, files, "files_too_quick"))
+        if files and sender.guild_id is not None:
+            taken.append((self._server_files, sender.guild_id, files, "server_files_too_quick"))
+        for buckets, key, count, problem in taken:
+            if seconds := buckets.wait(key, count, now=now):
+                raise UserMistake(problem, seconds=math.ceil(seconds))
+        for buckets, key, count, _ in taken:
+            buckets.take(key, count, now=now)
+
+    def refused_file(self, sender: Sender) -> None:
+        """A file of theirs could not be used: the next one is to come later."""
+        self._files.take(sender.user_id, REFUSED_FILE, now=self._clock())

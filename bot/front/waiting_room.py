@@ -1,0 +1,61 @@
+"""The files that are fetched and decoded at one moment: few in all, and one of each person's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
+from bot.errors import UserMistake
+from bot.front.pace import Sender
+
+AT_WORK = 2  # whose files are in memory: while one is fetched, another is decoded
+
+
+class WaitingRoom:
+    """`places` requests with files, waiting or at work, of which a person has few and a server half.
+
+    A person's requests take their turns one after the other, so that nobody waits for several of one person.
+    """
+
+    def __init__(self, *, places: int) -> None:
+        self._places = places
+        self._of_server = max(1, places // 2)
+        self._of_person = max(1, places // 8)
+        self._people: Counter[int] = Counter()
+        self._servers: Counter[int] = Counter()
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self._work = asyncio.Semaphore(AT_WORK)
+
+    @asynccontextmanager
+    async def turn(self, sender: Sender) -> AsyncIterator[None]:
+        """Have a turn until left, after a wait; raises UserMistake `files_busy` where there is no place."""
+        self._enter(sender)
+        turn = self._turns.get(sender.user_id)
+        if turn is None:
+            turn = self._turns[sender.user_id] = asyncio.Lock()
+        try:
+            async with turn, self._work:
+                yield
+        finally:
+            self._leave(sender)
+
+    def _enter(self, sender: Sender) -> None:
+        full = self._people.total() >= self._places
+        full = full or self._people[sender.user_id] >= self._of_person
+        if sender.guild_id is not None:
+            full = full or self._servers[sender.guild_id] >= self._of_server
+        if full:
+            raise UserMistake("files_busy")
+        self._people[sender.user_id] += 1
+        if sender.guild_id is not None:
+            self._servers[sender.guild_id] += 1
+
+    def _leave(self, sender: Sender) -> None:
+        for counts, key in ((self._people, sender.user_id), (self._servers, sender.guild_id)):
+            if key is not None:
+                counts[key] -= 1
+                if not counts[key]:
+                    del counts[key]

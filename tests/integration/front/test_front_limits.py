@@ -1,0 +1,100 @@
+"""What a stranger's file costs when its request is refused: nothing, and nothing of it stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from front_tools import finished, job_of, queued, refusal
+from serving import Served, serving
+from test_front_pictures import picture
+
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.front import decoding
+from bot.front.pictures import Picture
+from bot.sandbox.client import Member
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+Serve = Callable[[dict[str, Any]], AbstractAsyncContextManager[Served]]
+
+
+@pytest.fixture
+def serve(sandbox: Sandbox, store: Store, artifacts: Artifacts) -> Serve:
+    """Serves the sandbox as a configuration says."""
+    return lambda document: serving(sandbox, store, artifacts, Config.parse(document))
+
+
+def kept_files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.png"))
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The files that were decoded."""
+    seen: list[bytes] = []
+    decode = decoding.Decoder.picture
+
+    async def look_on(self: decoding.Decoder, data: bytes, *, what: str) -> Picture:
+        seen.append(data)
+        return await decode(self, data, what=what)
+
+    monkeypatch.setattr(decoding.Decoder, "picture", look_on)
+    return seen
+
+
+async def test_a_file_is_not_decoded_where_the_queue_is_full_for_its_sender(
+    serve: Serve, ravi: Member, decoded: list[bytes]
+) -> None:
+    async with serve({"queue": {"max_waiting_per_user": 1}}):
+        await queued(ravi, "a boat")
+        told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
+        assert told.startswith("At most 1")
+    assert decoded == []
+
+
+async def test_files_are_taken_less_often_than_words_and_are_not_decoded_beyond_that(
+    serve: Serve, ravi: Member, omar: Member, decoded: list[bytes]
+) -> None:
+    async with serve({"limits": {"files_per_minute": 2}}):
+        for number in range(2):
+            await queued(ravi, f"boat {number}", image=picture())
+        told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
+        assert told.startswith("You have sent many pictures in a short time: please send this one again in ")
+        await queued(ravi, "words alone")
+        await queued(omar, "a tree", image=picture())
+    assert len(decoded) == 3
+
+
+async def test_buttons_are_paced_like_commands(serve: Serve, ravi: Member) -> None:
+    async with serve({"limits": {"requests_per_minute": 2}}) as served:
+        _, message = await finished(served, ravi, "a boat")
+        await ravi.message_of(await ravi.press(message, "Again"))
+        for label in ("Again", "Vary"):
+            told = await refusal(ravi, await ravi.press(message, label))
+            assert told.startswith("You have asked for much in a short time: please ask again in ")
+
+
+async def test_nothing_stays_of_a_file_whose_request_is_refused_at_the_last_moment(
+    serve: Serve, store: Store, tmp_path: Path, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve({"queue": {"max_waiting_per_user": 1}}) as served:
+        await queued(ravi, "a boat", image=picture())
+        before = kept_files(tmp_path)
+
+        async def nothing_seen(*_given: object, **_named: object) -> None:
+            """Of eight commands at once each sees the place that only one of them gets."""
+
+        monkeypatch.setattr(store, "check_caps", nothing_seen)
+        red = picture(colour=(250, 0, 0, 0))
+        told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=red))
+        assert told.startswith("At most 1")
+        assert kept_files(tmp_path) == before
+        job = await job_of(store, "a boat")
+        assert job.recipe.init_image is not None
+        await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
+        assert await served.artifacts.get(job.recipe.init_image)  # which the job that waits starts from

@@ -1,0 +1,100 @@
+"""Files are decoded in processes of their own, of little time and memory, that see nothing of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+
+from bot.errors import UserMistake
+from bot.front import decoding
+from bot.front.decoding import MIB, Decoder
+from bot.front.pictures import Limits
+from sdjax_engine.request import InvalidRequest
+
+LIMITS = Limits(max_bytes=4 * MIB, max_pixels=64_000_000)
+
+
+def decoder(**values: Any) -> Decoder:
+    return Decoder(**{"limits": LIMITS, "memory": 512 * MIB, "seconds": 20, **values})
+
+
+def png(width: int, height: int, mode: str = "RGB", colour: Any = (255, 0, 0)) -> bytes:
+    file = io.BytesIO()
+    PIL.Image.new(mode, (width, height), colour).save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
+async def problem_of(reader: Decoder, data: bytes) -> str:
+    with pytest.raises((InvalidRequest, UserMistake)) as caught:
+        await reader.picture(data, what="“image”")
+    error = caught.value
+    assert error.details["what"] == "“image”"
+    return error.problem if isinstance(error, InvalidRequest) else error.message_id
+
+
+async def test_a_picture_and_its_hole_and_a_mask_come_back_whole() -> None:
+    found = await decoder().picture(png(40, 20, "RGBA", (255, 0, 0, 0)), what="“image”")
+    assert (found.width, found.height) == (40, 20)
+    assert found.mask is not None
+    for data, mode in ((found.png, "RGB"), (found.mask, "L")):
+        assert PIL.Image.open(io.BytesIO(data)).mode == mode
+    mask = await decoder().mask(png(40, 20), what="“mask”")
+    assert PIL.Image.open(io.BytesIO(mask)).mode == "L"
+
+
+async def test_what_is_wrong_with_a_file_is_told() -> None:
+    small = Limits(max_bytes=1000, max_pixels=100)
+    assert await problem_of(decoder(), b"#!/bin/sh") == "picture"
+    assert await problem_of(decoder(limits=small), png(40, 20)) == "picture_large"
+    assert await problem_of(decoder(limits=small), bytes(1001)) == "picture_heavy"
+
+
+async def test_a_file_that_needs_more_memory_than_a_decoder_has_is_refused() -> None:
+    assert await problem_of(decoder(memory=160 * MIB), png(8000, 8000)) == "picture_costly"
+
+
+async def test_a_decoder_that_does_not_end_is_killed_and_the_next_file_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    endless, pid = tmp_path / "endless.py", tmp_path / "pid"
+    endless.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
+    reader = decoder()
+    with monkeypatch.context() as patched:
+        patched.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(endless)))
+        reading = asyncio.create_task(reader.picture(png(8, 8), what="“image”"))
+        async with asyncio.timeout(30):
+            while not (pid.exists() and pid.read_text()):  # noqa: ASYNC110 - another process sets no event
+                await asyncio.sleep(0.01)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert (await reader.picture(png(8, 8), what="“image”")).width == 8
+
+
+async def test_a_decoder_that_uses_up_its_time_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    busy = tmp_path / "busy.py"
+    busy.write_text(
+        "import json, sys\nfrom bot.front import decoder\n"
+        "decoder.restrict(decoder.Task(**json.loads(sys.stdin.buffer.readline())))\nwhile True: pass\n"
+    )
+    monkeypatch.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(busy)))
+    assert await problem_of(decoder(seconds=1), png(8, 8)) == "picture_costly"
+
+
+async def test_a_decoder_gets_no_secret_of_the_bots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DISCORD_TOKEN", "a-secret")
+    look, seen = tmp_path / "look.py", tmp_path / "seen"
+    look.write_text(f"import os\nopen({str(seen)!r}, 'w').write(repr(dict(os.environ)))")
+    monkeypatch.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(look)))
+    assert await problem_of(decoder(), png(8, 8)) == "picture_costly"
+    assert "PYTHONPATH" in seen.read_text()
+    assert "a-secret" not in seen.read_text()

@@ -1,0 +1,144 @@
+"""People and servers may ask so often, and send files less often."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from bot.errors import UserMistake
+from bot.front.pace import MOST_BUCKETS, Buckets, Pace, Rates, Sender
+from bot.front.waiting_room import WaitingRoom
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def problem_of(pace: Pace, sender: Sender, *, files: int = 0) -> tuple[str, int] | None:
+    try:
+        pace.admit(sender, files=files)
+    except UserMistake as error:
+        return error.message_id, error.details["seconds"]
+    return None
+
+
+RAVI, OMAR, ELSEWHERE = (
+    Sender(user_id=1, guild_id=10),
+    Sender(user_id=2, guild_id=10),
+    Sender(user_id=2, guild_id=20),
+)
+
+
+def test_a_minutes_requests_may_come_at_once_and_the_next_as_time_goes() -> None:
+    clock = Clock()
+    pace = Pace(Rates(requests=6), clock=clock)
+    assert [problem_of(pace, RAVI) for _ in range(6)] == [None] * 6
+    assert problem_of(pace, RAVI) == ("too_quick", 10)
+    assert problem_of(pace, OMAR) is None
+    clock.now += 9.5
+    assert problem_of(pace, RAVI) == ("too_quick", 1)
+    clock.now += 0.5
+    assert problem_of(pace, RAVI) is None
+
+
+def test_a_server_has_a_bucket_that_its_members_share() -> None:
+    pace = Pace(Rates(server_requests=2), clock=Clock())
+    assert [problem_of(pace, sender) for sender in (RAVI, OMAR)] == [None, None]
+    assert problem_of(pace, OMAR) == ("server_too_quick", 30)
+    assert problem_of(pace, ELSEWHERE) is None
+    assert problem_of(pace, Sender(user_id=2, guild_id=None)) is None
+
+
+def test_files_have_buckets_of_their_own_and_one_that_cannot_be_used_costs_more() -> None:
+    clock = Clock()
+    pace = Pace(Rates(files=6, server_files=20), clock=clock)
+    assert problem_of(pace, RAVI, files=2) is None
+    pace.refused_file(RAVI)
+    assert problem_of(pace, RAVI, files=2) == ("files_too_quick", 10)
+    assert problem_of(pace, RAVI) is None
+    assert problem_of(pace, OMAR, files=2) is None
+    clock.now += 10
+    assert problem_of(pace, RAVI, files=2) is None
+
+
+def test_a_refused_request_takes_nothing() -> None:
+    pace = Pace(Rates(requests=2, files=1), clock=Clock())
+    assert problem_of(pace, RAVI, files=1) is None
+    assert problem_of(pace, RAVI, files=1) == ("files_too_quick", 60)
+    assert problem_of(pace, RAVI) is None
+
+
+def test_whoever_sends_what_cannot_be_used_again_and_again_waits_two_minutes_at_most() -> None:
+    pace = Pace(Rates(files=6), clock=Clock())
+    for _ in range(100):
+        pace.refused_file(RAVI)
+    assert problem_of(pace, RAVI, files=6) == ("files_too_quick", 120)
+
+
+def test_full_buckets_are_forgotten() -> None:
+    buckets = Buckets(60)
+    for key in range(3 * MOST_BUCKETS):
+        buckets.take(key, 1, now=float(key))
+    assert len(buckets._levels) <= MOST_BUCKETS
+    assert not buckets.wait(0, 1, now=float(3 * MOST_BUCKETS))
+
+
+def test_without_rates_nobody_waits() -> None:
+    pace = Pace(Rates(), clock=Clock())
+    assert [problem_of(pace, RAVI, files=2) for _ in range(1000)] == [None] * 1000
+
+
+async def test_the_room_for_files_is_bounded_for_a_person_a_server_and_everybody() -> None:
+    room = WaitingRoom(places=16)
+
+    async def stay(sender: Sender) -> None:
+        async with room.turn(sender):
+            await asyncio.Event().wait()
+
+    async def is_full_for(user_id: int, guild_id: int | None) -> bool:
+        task = asyncio.create_task(stay(Sender(user_id=user_id, guild_id=guild_id)))
+        tasks.append(task)
+        await asyncio.sleep(0)
+        if not task.done():
+            return False
+        with pytest.raises(UserMistake, match="files_busy"):
+            task.result()
+        return True
+
+    tasks: list[asyncio.Task[None]] = []
+    assert [await is_full_for(1, 10) for _ in range(3)] == [False, False, True]
+    assert [await is_full_for(user, 10) for user in range(2, 9)] == [False] * 6 + [True]
+    assert [await is_full_for(user, None) for user in range(20, 29)] == [False] * 8 + [True]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert [await is_full_for(1, 10) for _ in range(2)] == [False, False]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_person_with_many_files_keeps_nobody_waiting_for_more_than_one() -> None:
+    room = WaitingRoom(places=32)
+    order: list[int] = []
+    leave: asyncio.Queue[None] = asyncio.Queue()
+
+    async def visit(user_id: int) -> None:
+        async with room.turn(Sender(user_id=user_id, guild_id=None)):
+            order.append(user_id)
+            await leave.get()
+
+    async with AsyncExitStack() as stack:
+        visits = [asyncio.create_task(visit(user)) for user in (1, 1, 1, 1, 2, 2, 3)]
+        stack.push_async_callback(asyncio.gather, *visits)
+        while len(order) < 2:  # noqa: ASYNC110 - two are at work, and all others have come
+            await asyncio.sleep(0)
+        for _ in visits:
+            leave.put_nowait(None)
+    assert order[:3] == [1, 2, 3]
