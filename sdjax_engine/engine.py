@@ -22,6 +22,7 @@ from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.opening import Opening
+from sdjax_engine.pictures import Fitted
 from sdjax_engine.programs import Compiler
 from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
 from sdjax_engine.residency import Residency, usable_memory
@@ -132,8 +133,13 @@ class Engine:
         desk = self._thread.desks.get(lane)
         return None if desk is None else desk.seconds_per_image
 
-    def submit(self, request: Request, *, on_progress: OnProgress | None = None) -> Future[Image]:
+    def submit(
+        self, request: Request, *, start: Fitted | None = None, on_progress: OnProgress | None = None
+    ) -> Future[Image]:
         """Put the request in line; where its lane is not ready yet, it waits for that.
+
+        `start` is `pictures.fitted(request)` for a caller that has it; else it is made here, which takes a
+        tenth of a second or more for a large picture.
 
         The future always ends: with the image, with PaintingFailed, with DevicesFailed where its lane could
         not be made ready, cancelled, or with EngineClosed should the engine itself break. `on_progress` is
@@ -144,7 +150,7 @@ class Engine:
         model = self._models.get(request.model)
         if model is None:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
-        prepared = model.prepare(request)
+        prepared = model.prepare(request, start)
         lanes = self.lanes
         if request.lane not in lanes:
             raise InvalidRequest("lane", value=request.lane, choices=", ".join(map(str, lanes)))

@@ -22,7 +22,7 @@ from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.models.safety_checker_config import CONCEPTS, is_found
 from sdjax_engine.models.unet_config import cross_attentions
 from sdjax_engine.painting import Decoder, Judge, Network, Project
-from sdjax_engine.pictures import fitted
+from sdjax_engine.pictures import Fitted, fitted
 from sdjax_engine.planner import Planner
 from sdjax_engine.prepared import Prepared, TextReader
 from sdjax_engine.programs import Compiler, Program, working_memory
@@ -185,8 +185,11 @@ class LoadedModel:
         """
         return 2 if lane.guided and not self._told_guidance else 1
 
-    def prepare(self, request: Request) -> Prepared:
-        """Check, tokenize and plan; raises InvalidRequest. May be called from any thread."""
+    def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
+        """Check, tokenize and plan; raises InvalidRequest. May be called from any thread.
+
+        `start` is what `fitted` makes of the request, where that is known already.
+        """
         self.offer.check(request)
         table = self._planner.table(request)
         negative, negative_facts = self._texts.read(request.negative_prompt, request.loras, negative=True)
@@ -197,7 +200,7 @@ class LoadedModel:
             request=request,
             texts=(negative, positive),
             facts=(negative_facts, facts),
-            picture=fitted(request),
+            picture=start or fitted(request),
             rows=table.padded(MAX_ROWS),
             evaluations=table.evaluations,
             init_noise_sigma=table.init_noise_sigma,

@@ -24,8 +24,10 @@ from bot.log import about
 from bot.persistence import persistently
 from bot.store.store import Store
 from bot.threads import Threads
+from bot.worker.starts import Starts
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
+from sdjax_engine.pictures import Fitted
 from sdjax_engine.request import EngineClosed, EngineError, Image, InvalidRequest, Lane, Request
 
 T = TypeVar("T")
@@ -53,8 +55,15 @@ class Recreation:
     """Reads files, and has `engine` paint those that are gone. One and the same is painted once at a time."""
 
     def __init__(
-        self, engine: Engine, store: Store, artifacts: Artifacts, *, patience_seconds: float
+        self,
+        engine: Engine,
+        store: Store,
+        artifacts: Artifacts,
+        *,
+        starts: Starts,
+        patience_seconds: float,
     ) -> None:
+        self._starts = starts
         self._engine = engine
         self._store = store
         self._artifacts = artifacts
@@ -154,7 +163,9 @@ class Recreation:
             return await self._by_another(name, painter.recipe.lane)
         request = await self._request(name, painter, begun)
         try:
-            image = await self._painted(request, begun)
+            recipe = painter.recipe
+            start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
+            image = await self._painted(request, start, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
         extra = extra_of(painter.job_id)
@@ -172,8 +183,10 @@ class Recreation:
         start, mask = await self.pictures((recipe.init_image, recipe.mask_image), begun=begun)
         return replace(recipe.request(painter.index), init_image=start, mask_image=mask)
 
-    async def _painted(self, request: Request, begun: Begun) -> Image:
-        future: Future[Image] = self._engine.submit(request, on_progress=lambda _progress: begun())
+    async def _painted(self, request: Request, start: Fitted | None, begun: Begun) -> Image:
+        future: Future[Image] = self._engine.submit(
+            request, start=start, on_progress=lambda _progress: begun()
+        )
         finished = asyncio.wrap_future(future)
         try:
             await asyncio.wait([finished])

@@ -24,6 +24,7 @@ from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.failures import failure_of
 from bot.worker.recreation import PNG, Recreation, extra_of
+from bot.worker.starts import Starts
 from bot.worker.unoffered import GRACE_SECONDS, watch
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
@@ -108,7 +109,10 @@ class Worker:
         self._drain_seconds = drain_seconds
         self._grace_seconds = grace_seconds
         self._policies = policies
-        self._recreation = Recreation(engine, store, artifacts, patience_seconds=lease_seconds)
+        self._starts = Starts()
+        self._recreation = Recreation(
+            engine, store, artifacts, starts=self._starts, patience_seconds=lease_seconds
+        )
         self._metrics = metrics or Metrics().worker
         self._threads = Threads("pictures", most=os.cpu_count() or 1)
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
@@ -248,9 +252,10 @@ class Worker:
         """The engine's picture; None when it was cancelled there, having been given back if it is ours."""
         claim = painting.claim
         request = await self._complete(painting)
+        start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
         if painting.lost:
             return None
-        painting.future = self._engine.submit(request, on_progress=painting.on_progress)
+        painting.future = self._engine.submit(request, start=start, on_progress=painting.on_progress)
         finished = asyncio.wrap_future(painting.future)
         await asyncio.wait([finished])
         if not finished.cancelled():

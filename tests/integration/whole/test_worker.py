@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 from recipes import ORIGIN, origin, recipe
 from serving import until
@@ -19,6 +21,7 @@ from bot.artifacts import Artifacts
 from bot.jobs import Claim, ImageRecord, Job, State
 from bot.store import Store
 from bot.worker.worker import Worker
+from sdjax_engine import pictures
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png, read_recipe
 
@@ -251,6 +254,27 @@ async def test_a_picture_is_started_from_the_kept_one_and_told_in_the_steps_it_m
     whole = replace(asked.request(0), init_image=png, mask_image=png)
     expected = encode_png(tiny_engine.submit(whole).result().pixels, whole, extra={"job": job.id})
     assert await artifacts.get(done.images[0].artifact) == expected
+
+
+async def test_a_start_picture_is_decoded_once_a_job_and_never_on_the_event_loop(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    png = encode_png(np.zeros((64, 64, 3), np.uint8), SMALL.request(0))
+    name = await artifacts.put(png, ".png")
+    decoded: list[threading.Thread] = []
+    decode = pictures._read
+
+    def look_on(data: bytes, what: str) -> PIL.Image.Image:
+        decoded.append(threading.current_thread())
+        return decode(data, what)
+
+    monkeypatch.setattr(pictures, "_read", look_on)
+    job = await store.enqueue(replace(SMALL, init_image=name, strength=0.5, variants=6), origin(1))
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        (done,) = await ended(store, job)
+    assert [image.state for image in done.images] == [State.DONE] * 6
+    assert len(decoded) == 1
+    assert decoded[0] is not threading.main_thread()
 
 
 async def test_an_image_whose_start_picture_is_gone_fails_and_the_others_go_on(
