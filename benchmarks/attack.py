@@ -1,0 +1,193 @@
+"""What a picture that is made to be costly does to the bot and to other people.
+
+    python benchmarks/attack.py [--commands 8] [--side 7050]
+
+A front as a shipped process on a sandbox. One person has as many requests waiting as one may have. Then they
+send commands, all at once, each with a PNG of side × side pixels in a few hundred kB, and each is refused.
+Another person sends a small picture at the same moment. Measured: processor time and memory of the front and
+its children until all are answered, the other person's wait until the message says that the picture is
+queued, and the files that stay of the refused commands; beside the same without the attack.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import io
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import PIL.Image
+import psutil
+from conditions import Stolen, print_conditions
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from evening import Role, alive, write_role  # noqa: E402 - found by the line above
+
+from bot.sandbox.client import Member  # noqa: E402
+from bot.sandbox.server import Sandbox  # noqa: E402
+
+SAMPLED_SECONDS = 0.01
+ANSWERED_SECONDS = 120.0
+LOADING = 1 << 7
+MIB = 1 << 20
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", default=".", type=Path)
+    parser.add_argument("--commands", type=int, default=8)
+    parser.add_argument("--side", type=int, default=7050, help="pixels of the costly picture on each side")
+    return parser.parse_args()
+
+
+def png(side: int) -> bytes:
+    """A transparent picture: its pixels are many and its file is short."""
+    file = io.BytesIO()
+    PIL.Image.new("RGBA", (side, side), (200, 30, 30, 128)).save(file, "PNG", compress_level=6)
+    return file.getvalue()
+
+
+@dataclass(kw_only=True)
+class Used:
+    """What a process and its children have used."""
+
+    processor_seconds: float = 0.0
+    peak_bytes: int = 0
+
+
+@contextlib.asynccontextmanager
+async def measured(pid: int) -> AsyncIterator[Used]:
+    """Fills in what the process uses, its children included, until left: memory beyond what it had before."""
+    process, used = psutil.Process(pid), Used()
+    before, had = processor_seconds(process), resident(process)
+
+    async def sample() -> None:
+        while True:
+            used.peak_bytes = max(used.peak_bytes, resident(process) - had)
+            await asyncio.sleep(SAMPLED_SECONDS)
+
+    sampling = asyncio.create_task(sample())
+    try:
+        yield used
+    finally:
+        sampling.cancel()
+        await asyncio.gather(sampling, return_exceptions=True)
+        used.processor_seconds = processor_seconds(process) - before
+
+
+def processor_seconds(process: psutil.Process) -> float:
+    """Of the process and of its children that have ended."""
+    times = process.cpu_times()
+    return float(times.user + times.system + times.children_user + times.children_system)
+
+
+def resident(process: psutil.Process) -> int:
+    """The memory of the process and of its children."""
+    total = 0
+    for one in (process, *process.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += one.memory_info().rss
+    return total
+
+
+async def answered(member: Member, interaction: str) -> None:
+    """Wait until the answer to a command says something."""
+
+    def is_answer(message: dict[str, object]) -> bool:
+        about = message.get("interaction_metadata")
+        return (
+            isinstance(about, dict)
+            and about.get("id") == interaction
+            and not int(str(message["flags"])) & LOADING
+        )
+
+    await member.wait_for_message(is_answer, timeout=ANSWERED_SECONDS)
+
+
+async def wait_of(member: Member, picture: bytes) -> float:
+    """Seconds from a command with a picture until it is queued."""
+    began = time.monotonic()
+    await answered(member, await member.imagine(prompt="a tree", image=picture))
+    return time.monotonic() - began
+
+
+async def attack(member: Member, picture: bytes, commands: int) -> None:
+    """All commands at once, until the last is refused."""
+
+    async def one(number: int) -> None:
+        await answered(member, await member.imagine(prompt=f"attack {number}", image=picture))
+
+    await asyncio.gather(*(one(number) for number in range(commands)))
+
+
+async def round_of(folder: Path, *, commands: int, costly: bytes) -> None:
+    """Print what one round took."""
+    async with Sandbox() as sandbox:
+        role = write_role(folder, "front", sandbox, cache=folder / "cache")
+        text = role.config.read_text()
+        role.config.write_text(text.replace("max_waiting_per_user = 100000", "max_waiting_per_user = 1"))
+        async with (
+            alive([role]),
+            Member(sandbox.address, "Omar") as omar,
+            Member(sandbox.address, "Ravi") as ravi,
+        ):
+            await answered(omar, await omar.imagine(prompt="waits"))
+            files = len(kept(folder))
+            async with measured(pid_of(role)) as used:
+                attacking = asyncio.create_task(attack(omar, costly, commands))
+                await asyncio.sleep(0.05)  # the attack is on its way first
+                wait = await wait_of(ravi, png(64))
+                await attacking
+            left = (
+                len(kept(folder)) - files - 2
+            )  # the other person's picture and what it leaves to paint anew
+        print(
+            f"{commands} commands: {used.processor_seconds:.2f} s of processor time, "
+            f"{used.peak_bytes / MIB:.0f} MiB more memory, another person waits {wait:.2f} s, "
+            f"{left} files stay"
+        )
+
+
+def pid_of(role: Role) -> int:
+    if role.process is None:
+        raise RuntimeError(f"{role.name} does not run")
+    return role.process.process.pid
+
+
+def kept(folder: Path) -> list[Path]:
+    return list((folder / "artifacts").rglob("*.png"))
+
+
+async def rounds(options: argparse.Namespace, folder: Path) -> None:
+    """The control and the attack, each with a queue of its own."""
+    costly = png(options.side)
+    pixels = options.side**2 / 1e6
+    print(f"a PNG of {len(costly) / 1000:.0f} kB with {pixels:.1f} million pixels")
+    for commands in (0, options.commands):
+        place = folder / str(commands)
+        place.mkdir()
+        await round_of(place, commands=commands, costly=costly)
+
+
+def main() -> None:
+    """Print the conditions, then the figures."""
+    options = arguments()
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="attack-benchmark-") as made:
+        print_conditions("pillow", "discord.py", "sqlalchemy", "aiosqlite")
+        stolen = Stolen()
+        asyncio.run(rounds(options, Path(made).absolute()))
+        print(f"load {psutil.getloadavg()[0]:.1f}, {stolen.share():.0%} of the processors' time stolen")
+
+
+if __name__ == "__main__":
+    main()
