@@ -251,13 +251,14 @@ class QueueConfig(_Section):
     artifacts: Annotated[str, Field(min_length=1)] = "var/artifacts"
     lease_seconds: Annotated[float, Field(ge=5, le=3600)] = 60.0
     drain_seconds: Annotated[float, Field(ge=0, le=3600)] = 60.0
-    max_waiting_per_user: Annotated[int, Field(ge=1)] = 20
-    max_waiting_per_server: Annotated[int, Field(ge=1, validate_default=True)] = 1000
-    max_waiting: Annotated[int, Field(ge=1, validate_default=True)] = 1000
+    max_waiting_per_user: Annotated[int, Field(ge=1)] = 60
+    max_waiting: Annotated[int, Field(ge=1, validate_default=True)] = 2000
+    server_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    kept_share: Annotated[float, Field(ge=0, le=0.9)] = 0.1
     full_share_images: Annotated[int, Field(ge=1)] = 40
     roles: Annotated[tuple[RoleConfig, ...], AfterValidator(_check_roles)] = ()
 
-    @field_validator("max_waiting_per_server", "max_waiting")
+    @field_validator("max_waiting")
     @classmethod
     def _covers_one_person(cls, value: int, info: ValidationInfo) -> int:
         if info.data.get("max_waiting_per_user", 0) > value:

@@ -315,16 +315,18 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True)
 class Caps:
-    """How much may wait. None means no cap.
+    """How much may wait, in places (`places_of`). None means no cap.
 
-    Hard caps refuse: waiting jobs of one person, of one server, and in all. `images_at_full_share` delays:
-    beyond so many waiting images of one person each further one costs more of their share.
+    Hard caps refuse: what waits of one person, of one server or of direct messages, and in all. Of the last
+    two the part `kept` is for people of whom nothing waits. `images_at_full_share` delays: beyond so many
+    waiting images of one person each further one costs more of their share.
     """
 
     waiting_per_user: int | None = None
     waiting_per_server: int | None = None
     waiting: int | None = None
     images_at_full_share: int | None = None
+    kept: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,6 +345,12 @@ class Delivery:
     def tried_before(self) -> bool:
         """Whether an earlier attempt may have posted the result, whatever was heard of it."""
         return self.fencing_token > 1
+
+
+def places_of(recipe: Recipe, offer: Offer) -> int:
+    """How many pictures of its model's usual size and steps a request costs as much as, at least one."""
+    usual = offer.num_inference_steps * math.prod(offer.sizes[0]) / 1e6
+    return max(1, math.ceil(round(recipe.cost * recipe.variants / usual, 6)))
 
 
 def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:

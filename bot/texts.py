@@ -56,13 +56,13 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "no_larger_size": "{model} paints no larger picture of this shape.",
         "no_picture": "This picture's file is gone: choose another, or ask for it anew.",
         "queue_full_user": (
-            "At most {limit} of your requests may wait: let some begin, or cancel some, and ask again."
+            "At most {limit} of your pictures may wait, and large ones count for several: "
+            "let some begin, or cancel some, and ask again."
         ),
         "queue_full_server": (
-            "This server has {limit} requests waiting, which is all that it may have: "
-            "please ask again a little later."
+            "Of this server's pictures {limit} may wait, and so many do: please ask again a little later."
         ),
-        "queue_full": "The queue is full, with {limit} requests waiting: please ask again a little later.",
+        "queue_full": "The queue is full, with places for {limit} pictures: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
     }

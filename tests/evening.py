@@ -147,8 +147,9 @@ def write_role(
         artifacts = {json.dumps(str(folder / "artifacts"))}
         lease_seconds = 5.0
         max_waiting_per_user = 100000
-        max_waiting_per_server = 100000
         max_waiting = 100000
+        server_share = 1.0
+        kept_share = 0.0
         [limits]
         requests_per_minute = 0
         server_requests_per_minute = 0

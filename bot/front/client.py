@@ -90,8 +90,9 @@ class Bot(discord.AutoShardedClient):
             offers=tuple(model.offer for model in config.models),
             caps=Caps(
                 waiting_per_user=config.queue.max_waiting_per_user,
-                waiting_per_server=config.queue.max_waiting_per_server,
+                waiting_per_server=max(1, int(config.queue.server_share * config.queue.max_waiting)),
                 waiting=config.queue.max_waiting,
+                kept=config.queue.kept_share,
                 images_at_full_share=config.queue.full_share_images,
             ),
             weights={role.role: role.weight for role in config.queue.roles},

@@ -13,7 +13,7 @@ from bot.front.first_answers import acknowledge
 from bot.front.options import echo, find_offer
 from bot.front.parts import Interaction, Parts, parts_of, sender_of
 from bot.front.rights import may_repeat
-from bot.jobs import Job, Origin, Recipe
+from bot.jobs import Job, Origin, Recipe, places_of
 from bot.log import about
 from bot.persistence import persistently
 
@@ -80,10 +80,11 @@ async def request_again(interaction: Interaction, job_id: str) -> Job:
 
     async def enqueue(parts: Parts, origin: Origin) -> Job:
         recipe = (await _repeatable(interaction, job_id)).recipe
-        find_offer(recipe.model, parts.offers).check(recipe.request(0))  # it may have changed since
-        weight = parts.weight(interaction)
+        offer = find_offer(recipe.model, parts.offers)
+        offer.check(recipe.request(0))  # it may have changed since
+        weight, places = parts.weight(interaction), places_of(recipe, offer)
         return await persistently(
-            lambda: parts.store.enqueue_again(job_id, origin, weight=weight, caps=parts.caps),
+            lambda: parts.store.enqueue_again(job_id, origin, weight=weight, caps=parts.caps, places=places),
             seconds=PATIENCE_SECONDS,
         )
 
@@ -91,9 +92,9 @@ async def request_again(interaction: Interaction, job_id: str) -> Job:
 
 
 async def _enqueue(interaction: Interaction, parts: Parts, recipe: Recipe, origin: Origin) -> Job:
-    weight = parts.weight(interaction)
+    weight, places = parts.weight(interaction), places_of(recipe, find_offer(recipe.model, parts.offers))
     return await persistently(
-        lambda: parts.store.enqueue(recipe, origin, weight=weight, caps=parts.caps),
+        lambda: parts.store.enqueue(recipe, origin, weight=weight, caps=parts.caps, places=places),
         seconds=PATIENCE_SECONDS,
     )
 

@@ -31,21 +31,34 @@ class QueueVerbs(Verbs):
     """What commands and buttons do with jobs."""
 
     async def enqueue(
-        self, recipe: Recipe, origin: Origin, *, weight: float = 1.0, caps: Caps = NO_CAPS
+        self,
+        recipe: Recipe,
+        origin: Origin,
+        *,
+        weight: float = 1.0,
+        caps: Caps = NO_CAPS,
+        places: int = 1,
     ) -> Job:
         """Store a job and its images; the same interaction again returns the job it made first.
 
-        A user of twice the `weight` is painted for twice as much while both wait. Raises UserMistake
-        `queue_full_user`, `queue_full_server` or `queue_full` where a hard cap is reached.
+        A user of twice the `weight` is painted for twice as much while both wait; the job counts for so many
+        `places` against the caps. Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full`
+        where a hard cap is reached.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        return await self._accept(wanted, origin, weight, caps)
+        return await self._accept(wanted, origin, weight, caps, places)
 
     async def enqueue_again(
-        self, job_id: str, origin: Origin, *, weight: float = 1.0, caps: Caps = NO_CAPS
+        self,
+        job_id: str,
+        origin: Origin,
+        *,
+        weight: float = 1.0,
+        caps: Caps = NO_CAPS,
+        places: int = 1,
     ) -> Job:
         """Store a job of the same recipe as this one's, with the seeds that come next.
 
@@ -57,16 +70,18 @@ class QueueVerbs(Verbs):
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_of_family(connection, job_id)
 
-        return await self._accept(wanted, origin, weight, caps)
+        return await self._accept(wanted, origin, weight, caps, places)
 
-    async def _accept(self, wanted: Wish, origin: Origin, weight: float, caps: Caps) -> Job:
+    async def _accept(self, wish: Wish, origin: Origin, weight: float, caps: Caps, places: int) -> Job:
         async with self._changing() as (connection, news):
             await wait_for_turn(connection, origin.user_id)
             known = await _job_of(connection, origin.interaction_id)
             if known is None:
-                await refuse_over(connection, caps, origin)
+                await refuse_over(connection, caps, origin, places=places)
                 room = await room_at_full_share(connection, caps, origin.user_id)
-                adding = _Adding(wish=wanted, origin=origin, weight=weight, room=room, now=self._clock())
+                adding = _Adding(
+                    wish=wish, origin=origin, weight=weight, places=places, room=room, now=self._clock()
+                )
                 known = await adding.add(connection)
             job = await load_job(connection, known)
             news.work = True
@@ -201,6 +216,7 @@ class _Adding:
     wish: Wish
     origin: Origin
     weight: float
+    places: int
     room: int | None
     now: float
 
@@ -236,6 +252,7 @@ class _Adding:
 
     def _job_values(self, wanted: Wanted) -> dict[str, Any]:
         of_job = {"id": new_job_id(), "state": State.WAITING, "created_at": self.now}
+        of_job["places"] = self.places
         return {**of_job, "recipe": recipe_values(wanted.recipe), **wanted.place, **asdict(self.origin)}
 
     async def _tags(

@@ -54,6 +54,7 @@ jobs = sa.Table(
     sa.Column("family", sa.String(16)),  # the job that this one repeats; null for the first of its recipe
     sa.Column("repeat", sa.Integer),  # 1 for the first that repeats it
     sa.Column("tag", sa.Double, nullable=False, server_default="0"),  # its first image's: the fair order
+    sa.Column("places", sa.Integer, nullable=False, server_default="1"),  # what it counts against the caps
     sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
     sa.Column("front", sa.String(255)),  # the process that edits its message; null for whoever is first
     sa.Index(None, "state", "user_id"),

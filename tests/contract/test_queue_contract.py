@@ -261,3 +261,51 @@ async def test_caps_can_be_asked_before_anything_is_spent_on_a_request(store: St
     with pytest.raises(UserMistake, match="queue_full_user"):
         await store.check_caps(origin(2), caps=caps)
     await store.check_caps(origin(2, user_id=99), caps=caps)
+
+
+async def asked(store: Store, number: int, *, places: int = 1, caps: Caps, **values: int | None) -> str:
+    """Ask, and say what came of it."""
+    try:
+        await store.enqueue(RECIPE, origin(number, **values), caps=caps, places=places)
+    except UserMistake as error:
+        return error.message_id
+    return "queued"
+
+
+async def test_fifty_accounts_of_one_server_lock_nobody_else_out(store: Store) -> None:
+    caps = Caps(waiting_per_user=6, waiting_per_server=20, waiting=40, kept=0.1)
+    answers = [
+        await asked(store, number, user_id=number % 50, guild_id=100, places=2, caps=caps)
+        for number in range(100)
+    ]
+    assert answers.count("queued") == 10
+    assert set(answers) == {"queued", "queue_full_server"}
+    assert await asked(store, 200, user_id=200, guild_id=200, caps=caps) == "queued"
+    assert await asked(store, 201, user_id=201, guild_id=None, caps=caps) == "queued"
+
+
+async def test_direct_messages_count_as_one_server(store: Store) -> None:
+    caps = Caps(waiting_per_server=2, waiting=9)
+    answers = [await asked(store, number, user_id=number, guild_id=None, caps=caps) for number in range(3)]
+    assert answers == ["queued", "queued", "queue_full"]
+    assert await asked(store, 9, user_id=9, caps=caps) == "queued"
+
+
+async def test_caps_count_what_a_request_costs_and_let_a_large_one_in_alone(store: Store) -> None:
+    caps = Caps(waiting_per_user=10)
+    assert await asked(store, 1, places=67, caps=caps) == "queued"
+    assert await asked(store, 2, caps=caps) == "queue_full_user"
+    assert await asked(store, 3, user_id=2, places=7, caps=caps) == "queued"
+    assert await asked(store, 4, user_id=2, places=4, caps=caps) == "queue_full_user"
+    assert await asked(store, 5, user_id=2, places=3, caps=caps) == "queued"
+
+
+async def test_the_last_places_are_for_people_of_whom_nothing_waits(store: Store) -> None:
+    caps = Caps(waiting_per_user=99, waiting=10, kept=0.2)
+    answers = [await asked(store, number, user_id=1, caps=caps) for number in range(9)]
+    assert answers == ["queued"] * 8 + ["queue_full"]
+    assert [await asked(store, 20 + user, user_id=user, caps=caps) for user in (2, 3, 4)] == [
+        "queued",
+        "queued",
+        "queue_full",
+    ]

@@ -161,12 +161,8 @@ def test_a_model_becomes_an_offer() -> None:
             "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
         ),
         (
-            {"queue": {"max_waiting_per_user": 3000, "max_waiting_per_server": 3000}},
-            "queue.max_waiting: 1000 is less than max_waiting_per_user = 3000.",
-        ),
-        (
-            {"queue": {"max_waiting_per_user": 30, "max_waiting_per_server": 20}},
-            "queue.max_waiting_per_server: 20 is less than max_waiting_per_user = 30.",
+            {"queue": {"max_waiting_per_user": 3000}},
+            "queue.max_waiting: 2000 is less than max_waiting_per_user = 3000.",
         ),
         (
             {"queue": {"roles": [{"role": 5, "weight": 2.0}, {"role": 5, "weight": 3.0}]}},

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recipes import ORIGIN, recipe
+from recipes import ORIGIN, RECIPE, recipe
 
 from bot.config import Config
-from bot.jobs import ALLOWED, State, larger_size, nearest_size, state_of_job
+from bot.jobs import ALLOWED, State, larger_size, nearest_size, places_of, state_of_job
 
 OFFER = Config().models[0].offer
 STATES = st.lists(st.sampled_from(State), min_size=1, max_size=9)
@@ -73,3 +73,14 @@ def test_a_larger_size_is_the_next_of_the_same_shape() -> None:
     assert larger_size((768, 512), offer) == (1536, 1024)
     assert larger_size((2048, 2048), offer) is None
     assert larger_size((512, 768), offer) is None
+
+
+def test_a_request_counts_for_the_usual_pictures_that_it_costs_as_much_as() -> None:
+    assert places_of(RECIPE, OFFER) == 1
+    assert places_of(replace(RECIPE, variants=9), OFFER) == 9
+    assert places_of(replace(RECIPE, num_inference_steps=1), OFFER) == 1
+    assert places_of(replace(RECIPE, num_inference_steps=30), OFFER) == 2
+    assert (
+        places_of(replace(RECIPE, width=256, height=256, num_inference_steps=100, variants=9), OFFER) == 180
+    )
+    assert places_of(replace(RECIPE, init_image="aa/aa.png", strength=0.5, variants=4), OFFER) == 2

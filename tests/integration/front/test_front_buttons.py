@@ -116,5 +116,5 @@ async def test_again_in_a_full_queue_is_refused_to_the_presser_alone(
         _, message = await finished(served, ravi, "a boat")
         await queued(ravi, "a tree")
         told = await refusal(omar, await omar.press(message, "Again"))
-        assert told.startswith("The queue is full, with 1 requests waiting")
+        assert told.startswith("The queue is full, with places for 1 pictures")
         assert len(await ravi.messages()) == 2
