@@ -75,6 +75,9 @@ def write_config(
         [queue]
         database = {json.dumps(database)}
         artifacts = {json.dumps(str(artifacts or folder / "artifacts"))}
+        max_waiting_per_user = 1000
+        [limits]
+        requests_per_minute = 0
         """
     )
     return file
