@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+LONGEST_QUOTE = 80  # characters
+
 
 def first_line(error: Exception) -> str:
     """Return the first line of an error's text, closed by a full stop."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__).rstrip(".") + "."
+
+
+def quoted(value: object) -> str:
+    """Return a value of a stranger's file as a sentence quotes it, cut where it is long."""
+    return cut(repr(value))
+
+
+def cut(text: str) -> str:
+    """Return a text without what is too long for a sentence."""
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
 
 
 def in_bytes(count: int) -> str:

@@ -11,12 +11,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from sdjax_engine.models.config import Config, as_tuple, refuse
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.wording import first_line, quoted
 
 NAME = "CLIPImageProcessor"
 BICUBIC = 3
 STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize")
 CHANNELS = 3
 WHITE = 255
+MOST_PIXELS = 4096  # along the shortest edge; known checkers look at 224
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +37,13 @@ def settle_preprocessing(config: Config) -> Preprocessing:
 
     Raises UnreadableCheckpoint for a step that is left out or done otherwise.
     """
+    try:
+        return read_preprocessing(config)
+    except (KeyError, TypeError) as error:
+        raise UnreadableCheckpoint(f"{NAME} with settings of another kind: {first_line(error)}") from error
+
+
+def read_preprocessing(config: Config) -> Preprocessing:
     defaults = Preprocessing()
     size, crop_size = (config.get(key, defaults.shortest_edge) for key in ("size", "crop_size"))
     shortest_edge: Any = size.get("shortest_edge") if isinstance(size, Mapping) else size
@@ -43,11 +53,11 @@ def settle_preprocessing(config: Config) -> Preprocessing:
     wrong = [step for step in STEPS if not config.get(step, True)]
     wrong += ["resample"] if config.get("resample", BICUBIC) != BICUBIC else []
     wrong += ["rescale_factor"] if abs(config.get("rescale_factor", 1 / WHITE) * WHITE - 1) > 1e-6 else []
-    wrong += ["size"] if type(shortest_edge) is not int else []
+    wrong += ["size"] if type(shortest_edge) is not int or shortest_edge > MOST_PIXELS else []
     wrong += ["crop_size"] if not wrong and not all(0 < side <= shortest_edge for side in crop) else []
     wrong += ["image_mean"] if not is_of_channels(mean) else []
     wrong += ["image_std"] if not is_of_channels(std) else []
-    refuse(NAME, [f"{key}={config[key]!r}" for key in wrong])
+    refuse(NAME, [f"{key}={quoted(config[key])}" for key in wrong])
     return Preprocessing(shortest_edge=shortest_edge, crop=crop, mean=mean, std=std)
 
 

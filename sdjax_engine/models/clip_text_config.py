@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sdjax_engine.models.activations import activation
-from sdjax_engine.models.config import Config, check_divisible, refuse, settle
+from sdjax_engine.models.config import Config, check_divisible, check_layers, refuse, settle
+from sdjax_engine.wording import quoted
 
 NAME = "CLIPTextModel"
 PROJECTED_NAME = "CLIPTextModelWithProjection"
@@ -44,7 +45,11 @@ def settle_projected_text_config(config: Config) -> dict[str, Any]:
 def settle_as(model: str, config: Config) -> dict[str, Any]:
     supported = SUPPORTED | {"architectures": (model,)}
     values = settle(config, model=model, defaults=DEFAULTS, supported=supported, strict=False)
-    refuse(model, [] if type(values["eos_token_id"]) is int else [f"eos_token_id={values['eos_token_id']!r}"])
+    refuse(
+        model,
+        [] if type(values["eos_token_id"]) is int else [f"eos_token_id={quoted(values['eos_token_id'])}"],
+    )
+    check_layers(model, key="num_hidden_layers", value=values["num_hidden_layers"])
     activation(values["hidden_act"], model=model)
     check_divisible(
         model, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.models.activations import activation
-from sdjax_engine.models.config import Config, check_divisible, refuse, settle
+from sdjax_engine.models.config import Config, check_divisible, check_layers, refuse, settle
+from sdjax_engine.wording import quoted
 
 NAME = "StableDiffusionSafetyChecker"
 CONCEPTS, SPECIAL_CARE = 17, 3
@@ -44,7 +45,8 @@ def settle_vision_config(config: Config) -> dict[str, Any]:
     supported = {"model_type": ("clip_vision_model",), "num_channels": (3,)}
     values = settle(config, model=NAME, defaults=VISION_DEFAULTS, supported=supported, strict=False)
     sizes = ("image_size", "patch_size")
-    refuse(NAME, [f"{key}={values[key]!r}" for key in sizes if type(values[key]) is not int])
+    refuse(NAME, [f"{key}={quoted(values[key])}" for key in sizes if type(values[key]) is not int])
+    check_layers(NAME, key="num_hidden_layers", value=values["num_hidden_layers"])
     activation(values["hidden_act"], model=NAME)
     check_divisible(
         NAME, widths=(values["hidden_size"],), parts=(values["num_attention_heads"],), what="heads"

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sdjax_engine.models.config import Config, check_divisible, check_lengths, per_block, refuse, settle
+from sdjax_engine.models.config import (
+    Config,
+    check_divisible,
+    check_layers,
+    check_lengths,
+    per_block,
+    refuse,
+    settle,
+)
+from sdjax_engine.wording import quoted
 
 NAME = "UNet2DConditionModel"
 DEFAULTS: Config = {
@@ -63,6 +72,7 @@ UNUSED = frozenset(
 )
 INTEGERS = ("num_attention_heads", "cross_attention_dim", "layers_per_block")
 KEYS = ".to_k.kernel"
+DEPTHS = ("layers_per_block", "transformer_layers_per_block", "reverse_transformer_layers_per_block")
 PER_BLOCK = (*INTEGERS, "transformer_layers_per_block", "only_cross_attention")
 
 
@@ -79,8 +89,11 @@ def settle_unet_config(config: Config) -> dict[str, Any]:
     if values["reverse_transformer_layers_per_block"] is not None:
         lists |= {"reverse_transformer_layers_per_block": values["reverse_transformer_layers_per_block"]}
     check_lengths(NAME, count=count, lists=lists)
+    for key in DEPTHS:
+        check_layers(NAME, key=key, value=values[key])
     values |= {key: per_block(values[key], count) for key in PER_BLOCK}
-    refuse(NAME, [f"{key}={values[key]!r}" for key in wrong_values(values)])
+    refuse(NAME, [f"{key}={quoted(values[key])}" for key in wrong_values(values)])
+    check_layers(NAME, key="layers in all", value=sum(map(sum, all_layers(values))))
     check_heads(values)
     return values
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sdjax_engine.models.config import Config, check_lengths, refuse, settle
+from sdjax_engine.models.config import Config, check_layers, check_lengths, refuse, settle
+from sdjax_engine.wording import quoted
 
 NAME = "AutoencoderKL"
 DEFAULTS: Config = {
@@ -40,9 +41,10 @@ def settle_vae_config(config: Config) -> dict[str, Any]:
     values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED)
     lists = {key: values[key] for key in ("down_block_types", "up_block_types")}
     check_lengths(NAME, count=len(values["block_out_channels"]), lists=lists)
+    check_layers(NAME, key="layers_per_block", value=values["layers_per_block"])
     spread = {key: values[key] for key in ("latents_mean", "latents_std")}
     if set(spread.values()) != {None}:
         channels = values["latent_channels"]
         wrong = [key for key, each in spread.items() if not isinstance(each, tuple) or len(each) != channels]
-        refuse(NAME, [f"{key}={spread[key]!r}" for key in wrong])
+        refuse(NAME, [f"{key}={quoted(spread[key])}" for key in wrong])
     return values

@@ -12,10 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from sdjax_engine.json_files import read_json
 from sdjax_engine.request import Sampler, UnreadableCheckpoint
 from sdjax_engine.samplers import SAMPLERS, default_sampler, plan
+from sdjax_engine.samplers.config import unchosen_keys
 from sdjax_engine.samplers.tables import Table
-from sdjax_engine.weights.files import find_source, read_json
+from sdjax_engine.weights.files import find_source
 
 CONFIG = "scheduler_config.json"
 TRAINED = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas")
@@ -35,7 +37,7 @@ class FlaxScheduler:
 
     def __init__(self, **config: Any) -> None:
         read = {key: value for key, value in config.items() if key in (*TRAINED, *self.reads)}
-        unchosen = [key for key in config.get("_use_default_values", ()) if key in read]
+        unchosen = [key for key in unchosen_keys(config) if key in read]
         self.config: dict[str, Any] = {**read, **self.fixed, "_use_default_values": unchosen}
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import tokenizers
 from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
+from sdjax_engine.json_files import read_json
 from sdjax_engine.prompts.chunks import Token, Tokens, divide, places_left
 from sdjax_engine.prompts.emphasis import Piece, parse_emphasis
 from sdjax_engine.request import UnreadableCheckpoint
@@ -137,26 +137,21 @@ def read_settings(folder: Path) -> dict[str, Any]:
     special_tokens_map.json wins in folders from before tokenizer_config.json listed the added tokens, and is
     not read in later ones: the reference's rule, and what makes SD 2.x pad with "!".
     """
-    settings = read_object(folder / "tokenizer_config.json")
+    settings = read_settings_in(folder / "tokenizer_config.json")
     if "added_tokens_decoder" not in settings:
-        settings |= read_object(folder / "special_tokens_map.json")
+        settings |= read_settings_in(folder / "special_tokens_map.json")
     return settings
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_settings_in(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file, an empty one where there is no file."""
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, TypeError) as error:
-        raise UnreadableCheckpoint(f"{path} cannot be read: {error}.") from error
+    return read_json(path) if path.exists() else {}
 
 
 def special_token(settings: dict[str, Any], role: str, default: str) -> str:
     """Return the token of this role; older files describe a token by an object instead of its text."""
     token = settings.get(role) or default
-    return str(token["content"] if isinstance(token, dict) else token)
+    return str(token.get("content", default) if isinstance(token, dict) else token)
 
 
 def length_of(settings: dict[str, Any]) -> int:

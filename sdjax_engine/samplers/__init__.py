@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
-from sdjax_engine.samplers.config import SchedulerConfig
+from sdjax_engine.samplers.config import SchedulerConfig, unchosen_keys
 from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.ddpm import DDPM
 from sdjax_engine.samplers.dpmpp_2m import DPMpp2M, DPMpp2MKarras, DPMpp2MSDE, DPMpp2MSDEKarras
@@ -131,7 +131,7 @@ def pipeline_config(
     written before those keys mattered would paint something else than they were made for.
     """
     corrected = CORRECTIONS.get(pipeline.removeprefix("Flax"), {})
-    unchosen = [key for key in scheduler_config.get("_use_default_values", ()) if key not in corrected]
+    unchosen = [key for key in unchosen_keys(scheduler_config) if key not in corrected]
     return {**scheduler_config, **corrected, "_use_default_values": unchosen}
 
 

@@ -57,7 +57,7 @@ class SchedulerConfig(BaseModel):
                 f"scheduler_config.json for {cls.reference}: by its _class_name or prediction_type the "
                 f"checkpoint predicts {predicts}"
             )
-        unchosen = cls.named | set(scheduler_config.get("_use_default_values", ()))
+        unchosen = cls.named | set(unchosen_keys(scheduler_config))
         chosen = {
             key: value for key, value in scheduler_config.items() if key not in unchosen and value is not None
         }
@@ -74,6 +74,12 @@ class SchedulerConfig(BaseModel):
         The steps that are left are those of the whole, but a method that looks back has nothing to
         look back to before the first of them.
         """
+
+
+def unchosen_keys(scheduler_config: Mapping[str, Any]) -> list[str]:
+    """Return the keys listed under `_use_default_values`; whatever else stands there is ignored."""
+    listed = scheduler_config.get("_use_default_values")
+    return [key for key in listed if isinstance(key, str)] if isinstance(listed, list | tuple) else []
 
 
 def predicts_flow(scheduler_config: Mapping[str, Any]) -> bool:

@@ -14,9 +14,11 @@ from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.checkpoint import scale_of
 from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.networks import Part
+from sdjax_engine.wording import quoted
 
 TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
 TIME_IDS = 6  # original size, crop's corner, target size: two numbers each
+MOST_PIXELS = 16384  # along one side
 DEFAULT_SIDE = 64  # of the latent picture where the UNet's configuration names none: the reference's
 
 
@@ -55,14 +57,18 @@ def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int
     scale = scale_of(vae)
     try:
         height, width = size if isinstance(size, tuple | list) else (size, size)
-        return int(width) * scale, int(height) * scale
-    except (TypeError, ValueError) as error:
-        raise UnreadableCheckpoint(f"The UNet's sample_size is {size!r}, which is no size.") from error
+        sides = int(width) * scale, int(height) * scale
+    except (TypeError, ValueError, OverflowError):
+        sides = 0, 0
+    if not all(0 < side <= MOST_PIXELS for side in sides):
+        raise UnreadableCheckpoint(f"The UNet's sample_size is {quoted(size)}, which is no size.")
+    return sides
 
 
 def check_together(contents: Contents) -> None:
     """Raise UnreadableCheckpoint for components that do not belong together."""
     unet, vae = contents.parts["unet"].config, contents.parts["vae"].config
+    native_size_of(unet, vae)  # refuses a size that is none
     texts = [contents.parts[name].config for name in TEXT_ENCODERS if name in contents.parts]
     latent = vae["latent_channels"]
     clashes = {

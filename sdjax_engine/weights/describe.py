@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sdjax_engine.json_files import read_json
 from sdjax_engine.weights.contents import native_size_of
-from sdjax_engine.weights.files import find_source, read_json
+from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_config, read_index
 from sdjax_engine.weights.naming import Report
 from sdjax_engine.weights.original import recognise, vae_part

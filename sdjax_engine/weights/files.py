@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
+from sdjax_engine.json_files import read_json
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.headers import WHY_NO_PICKLES
 from sdjax_engine.weights.naming import INDEX, PICKLES, Report, is_hub_id, stem_of
-from sdjax_engine.wording import first_line
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).parent.parent / "demo" / "checkpoint"
 
-__all__ = ["DEMO", "INDEX", "PICKLES", "find_source", "is_hub_id", "read_json", "weight_files"]
+__all__ = ["DEMO", "INDEX", "PICKLES", "find_source", "is_hub_id", "weight_files"]
 
 
 def find_source(
@@ -46,19 +44,6 @@ def find_source(
         safety_checker=safety_checker,
         report=report,
     )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file, or raise UnreadableCheckpoint."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnreadableCheckpoint(f"{path} is missing.") from None
-    except (OSError, ValueError) as error:
-        raise UnreadableCheckpoint(f"{path} cannot be read: {first_line(error)}") from error
-    if not isinstance(content, dict):
-        raise UnreadableCheckpoint(f"{path} does not hold a JSON object.")
-    return content
 
 
 def weight_files(folder: Path, *, variant: str | None) -> tuple[Path, ...]:

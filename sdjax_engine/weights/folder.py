@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sdjax_engine.json_files import read_json
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
-from sdjax_engine.weights.files import read_json, weight_files
+from sdjax_engine.weights.files import weight_files
 from sdjax_engine.weights.naming import INDEX
 from sdjax_engine.weights.networks import Part, settle_config
 from sdjax_engine.weights.tensors import stored_tensors
+from sdjax_engine.wording import cut
 
 PIPELINES = (
     "StableDiffusionPipeline",
@@ -94,15 +96,15 @@ def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
     pipeline = index["_class_name"]
     if pipeline not in PIPELINES:
         raise UnreadableCheckpoint(
-            f"{folder} is a {pipeline}, which is not supported; these are: {', '.join(PIPELINES)}."
+            f"{folder} is a {cut(pipeline)}, which is not supported; these are: {', '.join(PIPELINES)}."
         )
     wrong = [
-        f"{name} {index.get(name)}"
+        f"{name} {cut(str(index.get(name)))}"
         for name, classes in CLASSES.items()
         if is_wanted(name, pipeline) and class_in(index, name) not in classes
     ]
     wrong += [
-        f"{name} {value}"
+        f"{name} {cut(str(value))}"
         for name, value in index.items()
         if isinstance(value, list)
         and class_in(index, name) is not None

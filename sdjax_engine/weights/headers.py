@@ -10,10 +10,11 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.wording import first_line
+from sdjax_engine.wording import first_line, in_bytes
 
 PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 POINTER_START = b"version https://git-lfs"
+LONGEST_HEADER = 32 * 2**20  # bytes; thousands of tensors and notes of their training take one or two
 WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safetensors"
 
 
@@ -39,12 +40,13 @@ def read_header(file: Path) -> Header:
     """Return the header of a safetensors file, or raise UnreadableCheckpoint where it is no whole one."""
     check_start(file)
     try:
-        with safe_open(file, "np"):  # checks that the tensors fill the file exactly
-            pass
         with file.open("rb") as opened:
             length = int.from_bytes(opened.read(8), "little")
-            described = json.loads(opened.read(length))
-    except (SafetensorError, OSError, ValueError) as error:
+            if LONGEST_HEADER < length < file.stat().st_size:
+                raise UnreadableCheckpoint(f"{file} has a header of more than {in_bytes(LONGEST_HEADER)}.")
+            with safe_open(file, "np"):  # checks that the tensors fill the file exactly
+                described = json.loads(opened.read(length))
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise UnreadableCheckpoint(f"{file} is not a whole safetensors file: {first_line(error)}") from error
     notes = described.pop("__metadata__", None) or {}
     entries = {}

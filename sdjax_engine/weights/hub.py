@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import tqdm as hub_tqdm
 
+from sdjax_engine.json_files import read_json
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.naming import INDEX, STEMS, TEXT_FILES, Report, weight_patterns
 from sdjax_engine.wording import first_line
@@ -68,10 +68,11 @@ def download(
 def components_of(folder: Path) -> list[str]:
     """Return the networks that model_index.json names; what is wrong with it is found out when it is read."""
     try:
-        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
-        return [name for name in STEMS if isinstance(index.get(name), list) and index[name][-1] is not None]
-    except (OSError, ValueError, AttributeError, IndexError):
+        index = read_json(folder / INDEX)
+    except UnreadableCheckpoint:
         return []
+    named = {name: value for name, value in index.items() if isinstance(value, list) and value}
+    return [name for name in STEMS if name in named and named[name][-1] is not None]
 
 
 def fetch(

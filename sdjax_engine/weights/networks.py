@@ -64,6 +64,10 @@ class Plan:
         return self.blueprint.wanted
 
 
+NO_NETWORK = (TypeError, ValueError, ArithmeticError, MemoryError)
+"""What comes of building a network from values of the wrong kind or size."""
+
+
 class OneKey:
     """Stands for `nnx.Rngs` where a network is only described: drawing no keys is ten times faster."""
 
@@ -80,7 +84,7 @@ def settle_config(model: str, config: Mapping[str, Any], *, origin: str) -> dict
         return KINDS[model].settle(config)
     except UnreadableCheckpoint as error:
         raise UnreadableCheckpoint(f"{origin}: {error}") from error
-    except (TypeError, ValueError, ZeroDivisionError) as error:
+    except NO_NETWORK as error:
         raise not_a_network(origin, error) from error
 
 
@@ -93,7 +97,7 @@ def build(part: Part, dtype: DTypeLike) -> Any:
     """Build a network without memory; raises UnreadableCheckpoint where its configuration makes none."""
     try:
         return described(part.model, part.config, dtype)
-    except (TypeError, ValueError, ZeroDivisionError) as error:
+    except NO_NETWORK as error:
         raise not_a_network(part.origin, error) from error
 
 

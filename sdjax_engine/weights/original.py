@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sdjax_engine.json_files import read_json
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
 from sdjax_engine.weights.families import (
@@ -25,7 +26,6 @@ from sdjax_engine.weights.families import (
     latent_size,
     scheduler_config_of,
 )
-from sdjax_engine.weights.files import read_json
 from sdjax_engine.weights.headers import WHY_NO_PICKLES, read_header
 from sdjax_engine.weights.naming import PICKLES, Report
 from sdjax_engine.weights.networks import Part, settle_config
