@@ -1,6 +1,14 @@
-"""The noise of a picture: drawn from its request's seed alone, the same on every device."""
+"""The noise of a picture: drawn from its request's seed alone, the same on every device.
+
+The implementation of the keys and the mode in which their bits are drawn are named here, so that the settings
+of a host application (`jax_default_prng_impl`, `jax_threefry_partitionable`, `jax_random_seed_offset`) change
+no picture.
+"""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,19 +17,42 @@ import jax.numpy as jnp
 OF_START_PICTURE = 2**31
 OF_KEPT_PICTURE = 2**31 + 1
 
+IMPLEMENTATION = "threefry2x32"
+KEY_WORDS = 2  # uint32 numbers in a key of that implementation
+
 
 def initial_noise(seed: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Standard noise (h, w, c): that of the removed Flax pipeline for one image and the key of this seed."""
-    return _normal(jax.random.PRNGKey(seed), shape)
+    return _normal(key_of(seed), shape)
 
 
 def fresh_noise(seed: jax.Array, purpose: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Standard noise (h, w, c) for another purpose: the number of an evaluation, or one named above."""
-    return _normal(jax.random.fold_in(jax.random.PRNGKey(seed), purpose), shape)
+    return _normal(jax.random.fold_in(key_of(seed), purpose), shape)
+
+
+def key_of(seed: jax.Array) -> jax.Array:
+    """Return the key that `jax.random.PRNGKey` makes of a seed, a uint32 scalar, where nothing is set."""
+    key: jax.Array = as_threefry(jnp.stack([jnp.zeros_like(seed), seed]))
+    return key
+
+
+def as_threefry(key: Any) -> Any:
+    """Return a raw key of two words as Threefry's; a typed key, or one of another length, stays as it is."""
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape[-1:] != (KEY_WORDS,):
+        return key
+    return jax.random.wrap_key_data(key, impl=IMPLEMENTATION)
+
+
+def usual_bits() -> AbstractContextManager[Any]:
+    """Return the context in which keys give the bits that they give where nothing is set."""
+    mode: AbstractContextManager[Any] = jax.threefry_partitionable(True)
+    return mode
 
 
 def _normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Noise drawn channels first with a leading axis of one, as the reference draws it, then (h, w, c)."""
     height, width, channels = shape
-    noise = jax.random.normal(key, (1, channels, height, width), jnp.float32)
+    with usual_bits():
+        noise = jax.random.normal(key, (1, channels, height, width), jnp.float32)
     return noise[0].transpose(1, 2, 0)

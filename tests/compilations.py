@@ -1,4 +1,4 @@
-"""What JAX traces, lowers and compiles while something is done, and whether its cache answers."""
+"""What JAX traces, lowers and compiles meanwhile, whether its cache answers, and settings of the process."""
 
 from __future__ import annotations
 
@@ -26,6 +26,19 @@ def counted_compilations() -> Iterator[list[str]]:
         yield made
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@contextmanager
+def application(**settings: object) -> Iterator[None]:
+    """Set what is JAX's for the whole process, as a host application does."""
+    before = {name: jax.config.values[name] for name in settings}
+    try:
+        for name, value in settings.items():
+            jax.config.update(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
 
 
 @contextmanager

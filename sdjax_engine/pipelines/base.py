@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
 from sdjax_engine.models.clip_pixels import settle_preprocessing
+from sdjax_engine.noise import as_threefry, usual_bits
 from sdjax_engine.pipelines import spread
 from sdjax_engine.pipelines.calls import Form, Inputs, guidance_of, is_guided
 from sdjax_engine.pipelines.networks import Network, Params, as_removed, take_apart
@@ -236,9 +237,11 @@ class FlaxDiffusionPipeline:
             unet=self.unet.bind(params["unet"]),
             vae=self.vae.bind(params["vae"]),
         )
+        inputs = inputs._replace(key=as_threefry(inputs.key))
         condition = self._condition(bound, inputs, form)
-        start = self._start(bound, inputs, sampling, form)
-        latents = latents_of(bound.unet, condition, start, inputs, sampling, form)
+        with usual_bits():
+            start = self._start(bound, inputs, sampling, form)
+            latents = latents_of(bound.unet, condition, start, inputs, sampling, form)
         if form.latents_only:
             return channels_first(latents)
         return decode(bound.vae, latents, float(self.vae.config["scaling_factor"]))

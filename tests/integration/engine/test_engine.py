@@ -10,9 +10,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from compilations import application
 from engines import PLAIN, SUITED, TINY, fingerprint, like
 
 from sdjax_engine.engine import Engine
+from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.programs import Compiler
 from sdjax_engine.request import (
     EngineClosed,
     Image,
@@ -62,6 +66,18 @@ def test_every_value_of_a_request_changes_the_picture(engine: Engine) -> None:
     )
     pictures = [fingerprint(image) for image in paint(engine, *(like(**change) for change in changes))]
     assert len(set(pictures)) == len(pictures)
+
+
+def test_settings_of_the_process_change_no_picture(
+    open_engine: OpenEngine, engine: Engine, model: LoadedModel, compiler: Compiler
+) -> None:
+    asked = like(sampler=Sampler.EULER_ANCESTRAL, guidance_scale=1.0)  # noise first and at every step
+    expected = fingerprint(engine.submit(asked).result(DEADLINE))
+    with application(jax_default_prng_impl="rbg", jax_threefry_partitionable=False):
+        anew = Compiler(mesh=compiler.mesh, report=lambda _line: None)
+        lane = DeviceLane(asked.lane, model, seats_per_device=2, compiler=anew, start_pictures=False)
+        other = open_engine(asked.lane, sabotaged={asked.lane: lane})
+        assert fingerprint(other.submit(asked).result(DEADLINE)) == expected
 
 
 def test_progress_goes_up_to_the_last_step(engine: Engine) -> None:

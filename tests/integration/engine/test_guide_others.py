@@ -12,6 +12,7 @@ import numpy as np
 import PIL.Image
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
+from compilations import application
 from engines import SMALLEST
 
 from sdjax_engine import (
@@ -58,6 +59,21 @@ def test_latents_given_take_the_place_of_the_keys_noise(
     np.testing.assert_allclose(by_noise, by_key, atol=1e-6)
     with pytest.raises(ValueError, match="Unexpected latents shape"):
         pipeline(ids, params, key(), num_inference_steps=3, latents=drawn[:1])
+
+
+def test_settings_of_the_process_change_no_picture(
+    text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
+) -> None:
+    pipeline, params = text_to_image
+    ids, drawn_from = pipeline.prepare_inputs(["a red circle"]), key()
+
+    def paint() -> Any:
+        again = FlaxStableDiffusionPipeline(**pipeline.components)  # traces anew
+        return again(ids, params, drawn_from, num_inference_steps=2, height=16, width=16)[0]
+
+    expected = paint()
+    with application(jax_default_prng_impl="rbg", jax_threefry_partitionable=False):
+        np.testing.assert_array_equal(paint(), expected)
 
 
 def test_every_prompt_may_have_a_guidance_and_a_negative_prompt_of_its_own(

@@ -1,0 +1,50 @@
+"""Noise depends on the seed alone: not on what an application has set for the whole process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from compilations import application
+
+from sdjax_engine.noise import fresh_noise, initial_noise
+
+SHAPE = (6, 4, 4)
+SETTINGS = {
+    "jax_default_prng_impl": "rbg",
+    "jax_threefry_partitionable": False,
+    "jax_random_seed_offset": 7,
+}
+SEED = np.uint32(2**32 - 5)
+
+
+def first(seed: jax.Array) -> jax.Array:
+    return initial_noise(seed, SHAPE)
+
+
+def further(seed: jax.Array) -> jax.Array:
+    return jax.vmap(lambda one: fresh_noise(one, jnp.int32(3), SHAPE))(seed[None])[0]
+
+
+@pytest.mark.parametrize("draw", [first, further])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_the_process_change_no_noise(
+    setting: str, draw: Callable[[jax.Array], jax.Array]
+) -> None:
+    expected = jax.jit(draw)(SEED)
+    with application(**{setting: SETTINGS[setting]}):
+        drawn = jax.jit(partial(draw))(SEED)  # a function of its own, so that it is traced anew
+    np.testing.assert_array_equal(drawn, expected)
+
+
+def test_noise_of_a_seed_is_that_of_its_key_where_nothing_is_set() -> None:
+    height, width, channels = SHAPE
+    with application(
+        jax_default_prng_impl="threefry2x32", jax_threefry_partitionable=True, jax_random_seed_offset=0
+    ):
+        reference = jax.random.normal(jax.random.PRNGKey(SEED), (1, channels, height, width), jnp.float32)
+    np.testing.assert_array_equal(first(jnp.asarray(SEED)), reference[0].transpose(1, 2, 0))
