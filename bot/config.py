@@ -228,6 +228,7 @@ class EngineSection(_Section):
     spares: Annotated[int, Field(ge=0, le=65536)] = 256
     stuck_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
     cache_dir: str = "var/cache"
+    cache_group: bool = False
 
     @field_validator("batch_wait_seconds")
     @classmethod

@@ -63,7 +63,8 @@ class EngineConfig:
     A lane has `seats_per_device` seats on every device (0: as many as suit the devices, see
     `seats.suitable_seats`). `cpu_devices` is how many devices the CPU is split into where there is no
     accelerator (0: one for each core); it is fixed for the process by the first use of JAX. `cache_dir`
-    keeps compiled programs and converted weights between starts (None: nothing is kept). `lanes` are the
+    keeps compiled programs and converted weights between starts (None: nothing is kept); it is believed only
+    where nobody else can write, with `cache_group` nobody outside its group. `lanes` are the
     lanes to compile and serve (None: every lane that the offers reach); without `start_pictures` they paint
     from noise only, which spares the compilation of one program for each size.
 
@@ -78,6 +79,7 @@ class EngineConfig:
     seats_per_device: int = 0
     cpu_devices: int = 0
     cache_dir: Path | None = None
+    cache_group: bool = False
     lanes: tuple[Lane, ...] | None = None
     start_pictures: bool = True
     seating: Seating = Seating.STEP

@@ -11,10 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from sdjax_engine import devices, programs
+from sdjax_engine.cache_folder import problem_of, refusal
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.desks import Desk
 from sdjax_engine.executables import Executables
@@ -63,12 +65,13 @@ class Engine:
         """
         started = clock()
         devices.setup_cpu(config.cpu_devices)
+        config = without_unsafe_cache(config, report)
         programs.use_cache(config.cache_dir)
         mesh = devices.open_mesh()
         for line in devices.report(mesh):
             report(line)
         report(describe(found_backend(), config.dtype))
-        executables = Executables(config.cache_dir) if config.cache_dir else None
+        executables = Executables(config.cache_dir, config.cache_group) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
         residency = Residency(mesh, usable_memory(mesh, config.device_memory), clock=clock)
         opening = Opening.begin(config, compiler, residency, Usage(config.cache_dir))
@@ -192,3 +195,14 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(drain=error is None)
+
+
+def without_unsafe_cache(config: EngineConfig, report: Report) -> EngineConfig:
+    """Return the configuration without its cache folder where others could have written to it."""
+    if config.cache_dir is None:
+        return config
+    problem = problem_of(config.cache_dir, group=config.cache_group)
+    if problem is None:
+        return config
+    report(refusal(problem))
+    return replace(config, cache_dir=None)

@@ -3,8 +3,8 @@
 Whether a kept executable is the right one is told without tracing: its file is named after all that it
 depends on, the package's source among it. It has a second name, after what was lowered, under which code
 finds it that is not the same but lowers to the same. Loading one runs what it holds, so a file is believed
-only where nobody but this user could have written it, and where it is whole. Any other file is as good as
-none, and is written anew.
+only where nobody else could have written it (see `cache_folder.py`), and where it is whole. Any other file is
+ignored and written anew.
 
     line 1   the form of the file
     line 2   sha256 of what follows
@@ -20,7 +20,6 @@ import pickle
 import platform
 import re
 import shutil
-import stat
 import sys
 import threading
 import time
@@ -35,6 +34,7 @@ import jax
 from jax.sharding import Mesh
 from jax.stages import Compiled, Lowered
 
+from sdjax_engine.cache_folder import is_trusted
 from sdjax_engine.serialized import Serialized
 from sdjax_engine.source import source_digest
 
@@ -43,14 +43,14 @@ FORM = b"sdjax program 1\n"
 SECONDS_UNTIL_FORGOTTEN = 60 * 24 * 3600.0
 FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 NO_MATTER = re.compile("cache|log|dump|traceback|timeout|num_cpu_devices")  # settings that change no program
-OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True)
 class Executables:
-    """The executables in `folder`."""
+    """The executables in `folder`; with `group` its group is trusted as this user is."""
 
     folder: Path
+    group: bool = False
 
     def place(self, name: str, facts: object, arguments: Any, how: object, mesh: Mesh) -> Path:
         """Return where the program `name` for the devices of `mesh` is kept.
@@ -77,7 +77,7 @@ class Executables:
     def read(self, place: Path, meshes: Sequence[Mesh]) -> list[Compiled] | None:
         """Return the executable kept at `place`, on each of these; None if there is none to be believed."""
         try:
-            if not (is_own(place) and is_own(place.parent)):
+            if not all(is_trusted(each, group=self.group) for each in (place, place.parent)):
                 return None
             form, digest, payload = split(place.read_bytes())
             if form != FORM or digest != hashlib.sha256(payload).hexdigest().encode():
@@ -92,8 +92,9 @@ class Executables:
         """Keep an executable, and forget what it replaces; raises OSError."""
         payload = pickle.dumps(tuple(program))
         content = FORM + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with written(place) as part, os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        place.parent.mkdir(mode=0o770 if self.group else 0o700, parents=True, exist_ok=True)
+        mode = 0o660 if self.group else 0o600
+        with written(place) as part, os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT, mode), "wb") as file:
             file.write(content)
 
     def name(self, known: Path, place: Path) -> None:
@@ -142,13 +143,6 @@ def described(arguments: Any) -> Iterator[str]:
     """Give a line for each array: where it is among the arguments, what it is, how it is spread."""
     for path, array in jax.tree_util.tree_flatten_with_path(arguments)[0]:
         yield f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape} {array.sharding.spec}"
-
-
-def is_own(path: Path) -> bool:
-    """Whether nobody but this user may have written the file or folder; raises OSError."""
-    facts = path.lstat()
-    mine = not hasattr(os, "getuid") or facts.st_uid == os.getuid()
-    return mine and not stat.S_ISLNK(facts.st_mode) and not facts.st_mode & OTHERS_MAY_WRITE
 
 
 def split(content: bytes) -> tuple[bytes, bytes, bytes]:

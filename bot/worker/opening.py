@@ -63,6 +63,7 @@ def engine_config(config: Config) -> EngineConfig:
         seats_per_device=section.seats_per_device,
         cpu_devices=section.cpu_devices,
         cache_dir=Path(section.cache_dir) if section.cache_dir else None,
+        cache_group=section.cache_group,
         device_memory=int(section.device_memory_gib * 2**30),
         seating=Seating(section.seating),
         batch_wait=section.batch_wait_seconds,

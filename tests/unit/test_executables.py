@@ -241,3 +241,16 @@ def test_an_option_that_this_jax_does_not_know_is_left_out() -> None:
     lowered = jax.jit(lambda x: x + 1).lower(np.float32(1))
 
     assert compiled_with({"xla_of_another_day": "true"}, lowered)(np.float32(1)) == 2
+
+
+@pytest.mark.parametrize(("group", "verb"), [(True, "loaded"), (False, "compiled")])
+def test_what_its_group_can_write_is_believed_where_the_group_is_trusted(
+    *, group: bool, verb: str, mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Array]
+) -> None:
+    for _start in range(2):
+        compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(tmp_path, group=group))
+        compiler.compile("double", double, weights, held(mesh), specs=(REPLICATED, BY_SEAT))
+        for file in (tmp_path / "programs").iterdir():
+            file.chmod(0o660)  # as Kubernetes does to a volume with an fsGroup whenever it mounts it
+        (tmp_path / "programs").chmod(0o2770)
+    assert verbs(said) == ["compiled", verb]

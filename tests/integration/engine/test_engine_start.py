@@ -39,6 +39,23 @@ def test_a_schedule_that_the_offered_sampler_cannot_follow_is_refused_at_the_sta
         Engine.open(tiny_config(copy, cache_dir=None), report=lambda _line: None)
 
 
+def test_a_cache_folder_that_others_can_write_to_is_said_once_and_neither_read_nor_written(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    copy, folder = changed(checkpoint, tmp_path, prediction_type="flow_prediction"), tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(0o777)
+    before, said = jax.config.values["jax_compilation_cache_dir"], list[str]()
+    with pytest.raises(UnreadableCheckpoint):  # once its weights have been read
+        Engine.open(tiny_config(copy, cache_dir=folder), report=said.append)
+    refusals = [
+        line for line in said if line.startswith("Nothing is kept between starts, because every user")
+    ]
+    assert len(refusals) == 1
+    assert list(folder.iterdir()) == []
+    assert jax.config.values["jax_compilation_cache_dir"] == before
+
+
 def test_a_size_that_the_checkpoint_cannot_paint_is_refused_at_the_start(
     checkpoint: Path, compiler: Compiler
 ) -> None:

@@ -61,10 +61,12 @@ def test_every_key_of_the_engine_reaches_it() -> None:
         "spares": 5,
         "stuck_seconds": 60.0,
         "cache_dir": "",
+        "cache_group": True,
     }
     assert keys.keys() == EngineSection.model_fields.keys()
     opened = engine_config(Config.parse({"engine": keys}))
     assert (opened.dtype, opened.seats_per_device, opened.cpu_devices) == (Dtype.BFLOAT16, 3, 2)
     assert (opened.device_memory, opened.cache_dir) == (3 * 2**29, None)
     assert (opened.seating, opened.batch_wait) == (Seating.WHOLE_BATCH, 2.0)
+    assert opened.cache_group
     assert (opened.spares, opened.stuck_after) == (5, 60.0)

@@ -1,0 +1,84 @@
+"""Whether the cache folder may be believed: loading a kept program runs what it holds.
+
+It is looked at once, when an engine opens, for everything in it: kept programs, JAX's own cache, converted
+weights. Nothing is read from or written to a folder that other users of the machine can write to.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from sdjax_engine.wording import first_line
+
+ROOT = 0
+FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def problem_of(folder: Path, *, group: bool) -> str | None:
+    """Return why the folder cannot be believed, as a clause; None where it can.
+
+    It is made, for this user alone, where it does not exist. With `group` its group is trusted: on volumes
+    that Kubernetes mounts, the group may write everything.
+    """
+    try:
+        folder.mkdir(mode=0o770 if group else 0o700, parents=True, exist_ok=True)
+        top = folder.resolve()
+        if not top.is_dir():
+            return f"{folder} is not a folder"
+        return next(problems(top, group=group), None)
+    except OSError as error:
+        return f"{folder} cannot be used: {first_line(error).rstrip('.')}"
+
+
+def problems(top: Path, *, group: bool) -> Iterator[str]:
+    """Give a clause for each path that lets somebody else put files into the folder."""
+    for each in top.parents:
+        mode = each.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            yield f"every user of this machine can replace {top}, because {each} is writable for all"
+    if not is_trusted(top, group=group):
+        yield reason(top)
+    private = not top.stat().st_mode & FOR_OTHERS
+    for each in sorted(top.iterdir()):
+        with suppress(FileNotFoundError):  # another process has removed it meanwhile
+            if not (is_owned(each.lstat(), group=group) if private else is_trusted(each, group=group)):
+                yield reason(each)
+
+
+def is_trusted(path: Path, *, group: bool) -> bool:
+    """Whether nobody else, its group excepted with `group`, can have written the path; raises OSError."""
+    facts = path.lstat()
+    writers = stat.S_IWOTH if group else stat.S_IWOTH | stat.S_IWGRP
+    return is_owned(facts, group=group) and not stat.S_ISLNK(facts.st_mode) and not facts.st_mode & writers
+
+
+def is_owned(facts: os.stat_result, *, group: bool) -> bool:
+    """Whether a path of these facts belongs to this user, to root, or with `group` to a group of theirs."""
+    if not hasattr(os, "getuid"):
+        return True
+    ours = facts.st_uid in (os.getuid(), ROOT)
+    return ours or (group and facts.st_gid in (os.getegid(), *os.getgroups()))
+
+
+def reason(path: Path) -> str:
+    """Return the clause about a path that is not trusted; raises OSError."""
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return f"{path} is a symbolic link"
+    if mode & stat.S_IWOTH:
+        return f"every user of this machine can write to {path}"
+    if mode & stat.S_IWGRP:
+        return f"the group of {path} can write to it"
+    return f"{path} belongs to another user"
+
+
+def refusal(problem: str) -> str:
+    """Return the line that a start-up says of a folder with this problem."""
+    return (
+        f"Nothing is kept between starts, because {problem}: make the cache folder writable for this user "
+        "alone (chmod -R go-w), or set cache_group = true where its group can be trusted."
+    )
