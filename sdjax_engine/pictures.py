@@ -6,6 +6,7 @@ What comes here has been checked where it came in; whatever cannot be read all t
 from __future__ import annotations
 
 import io
+import zlib
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from PIL import Image as Pictures
 from PIL import ImageOps
 
-from sdjax_engine.images import encode_png
+from sdjax_engine.images import UNREADABLE, encode_png
 from sdjax_engine.request import Image, InvalidRequest, Request
 
 READABLE = ("PNG", "JPEG", "WEBP")
@@ -32,15 +33,16 @@ def fitted(request: Request) -> Fitted | None:
     """Return what `request` starts from, None where that is noise alone; raises InvalidRequest.
 
     A picture of another shape is cut to the middle; its mask is cut and enlarged in the same way, so the
-    two must be of one shape.
+    two must be of one shape. Both are turned upright as their EXIF says. What is transparent is white in the
+    picture and black in the mask, so that it is kept.
     """
     if request.init_image is None:
         return None
-    picture = _read(request.init_image, "init_image").convert("RGB")
+    picture = _read(request.init_image, "init_image", background="white")
     size = (request.width, request.height)
     mask = np.ones(size[::-1], np.bool_)
     if request.mask_image is not None:
-        drawn = _read(request.mask_image, "mask_image").convert("L")
+        drawn = _read(request.mask_image, "mask_image", background="black").convert("L")
         if drawn.size != picture.size:
             drawn = drawn.resize(picture.size, Pictures.Resampling.NEAREST)
         mask = np.asarray(ImageOps.fit(drawn, size, Pictures.Resampling.NEAREST)) >= HALF
@@ -49,13 +51,25 @@ def fitted(request: Request) -> Fitted | None:
     return Fitted(pixels=np.asarray(picture, np.uint8), mask=mask)
 
 
-def _read(data: bytes, what: str) -> Pictures.Image:
+def _read(data: bytes, what: str, *, background: str) -> Pictures.Image:
+    """The picture in `data`, upright, in RGB over a plain background."""
     try:
         picture = Pictures.open(io.BytesIO(data), formats=READABLE)
         picture.load()
-    except (OSError, SyntaxError, ValueError, Pictures.DecompressionBombError) as error:
+        return _flat(ImageOps.exif_transpose(picture), background)
+    except (*UNREADABLE, zlib.error, Pictures.DecompressionBombError) as error:
         raise InvalidRequest("picture", what=what) from error
-    return picture
+
+
+def _flat(picture: Pictures.Image, background: str) -> Pictures.Image:
+    if picture.mode.startswith("I"):  # 16 bits of grey, which a conversion would cut off at 255
+        picture = picture.point(lambda value: value * (1 / 256)).convert("L")
+    if not picture.has_transparency_data:
+        return picture.convert("RGB")
+    flat = Pictures.new("RGB", picture.size, background)
+    layer = picture.convert("RGBA")
+    flat.paste(layer, mask=layer.getchannel("A"))
+    return flat
 
 
 def enlarged(image: Image, *, width: int, height: int, strength: float = 0.4) -> Request:
