@@ -66,7 +66,8 @@ class Engine:
         started = clock()
         devices.setup_cpu(config.cpu_devices)
         config = without_unsafe_cache(config, report)
-        programs.use_cache(config.cache_dir)
+        for line in programs.use_cache(config.cache_dir):
+            report(line)
         mesh = devices.open_mesh()
         for line in devices.report(mesh):
             report(line)

@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled
 
 from sdjax_engine.devices import BY_SEAT, REPLICATED, spread_shape
+from sdjax_engine.loaded_programs import LoadedProgram
 
 Rows = jax.Array | npt.NDArray[Any]
 
@@ -30,7 +31,9 @@ class PerDevice:
     by seat.
     """
 
-    def __init__(self, each: Sequence[Compiled], mesh: Mesh, specs: Sequence[PartitionSpec]) -> None:
+    def __init__(
+        self, each: Sequence[Compiled | LoadedProgram], mesh: Mesh, specs: Sequence[PartitionSpec]
+    ) -> None:
         self._each = tuple(each)
         self._specs = tuple(specs)
         self._mesh = mesh

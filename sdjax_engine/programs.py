@@ -22,37 +22,49 @@ from typing import Any
 import jax
 import jax.monitoring
 import jax.numpy as jnp
-from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled, Lowered
 
 from sdjax_engine.devices import BY_SEAT, mesh_over, runs_apart
 from sdjax_engine.executables import Executables
+from sdjax_engine.loaded_programs import LoadedProgram
 from sdjax_engine.per_device import PerDevice
 from sdjax_engine.serialized import NotSerialized, Serialized
+from sdjax_engine.wording import first_line
 
-Program = Compiled | PerDevice
+Program = Compiled | LoadedProgram | PerDevice
 
 
 class CompilingStopped(Exception):
     """Nothing is compiled any more: the engine closes."""
 
 
-CACHE_HIT = "/jax/compilation_cache/cache_hits"
+CACHE_ANSWERS = "/jax/compilation_cache/cache_"
+CACHE_MISS = f"{CACHE_ANSWERS}misses"
+CACHE_HIT = f"{CACHE_ANSWERS}hits"
 
 
-def use_cache(folder: Path | None) -> None:
-    """Keep every compiled program of this process in `folder`; None leaves JAX as it is."""
+def use_cache(folder: Path | None) -> list[str]:
+    """Keep every compiled program of this process in `folder`; None leaves JAX as it is.
+
+    Returns the lines to be said where this JAX's cache cannot be set up.
+    """
     if folder is None:
-        return
+        return []
     settings = {
         "jax_compilation_cache_dir": str(folder.absolute()),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": 0,
     }
-    for name, value in settings.items():
-        jax.config.update(name, value)  # type: ignore[no-untyped-call]
-    compilation_cache.reset_cache()  # JAX opens the folder once, perhaps before now
+    try:
+        for name, value in settings.items():
+            jax.config.update(name, value)  # type: ignore[no-untyped-call]
+        from jax.experimental.compilation_cache import compilation_cache  # noqa: PLC0415 - may not be there
+
+        compilation_cache.reset_cache()  # JAX opens the folder once, perhaps before now
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        return [f"JAX's own cache cannot be set up: {first_line(error)}"]
+    return []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +100,15 @@ class Wanted:
             return jax.ShapeDtypeStruct(leaf.sharding.shard_shape(leaf.shape), leaf.dtype, sharding=sharding)  # type: ignore[no-untyped-call]
 
         return replace(self, arguments=jax.tree.map(share, self.arguments), mesh=mesh)
+
+    @property
+    def without_arrays(self) -> Wanted:
+        """The same of shapes, which hold no memory."""
+
+        def form(leaf: Any) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)  # type: ignore[no-untyped-call]
+
+        return replace(self, arguments=jax.tree.map(form, self.arguments))
 
     def place(self, executables: Executables) -> Path:
         """Return where it is kept."""
@@ -220,7 +241,7 @@ class Compiler:
         verb, each = self._made_on(slices)
         return verb, PerDevice(each, wanted.mesh, wanted.specs)
 
-    def _made_on(self, same: Sequence[Wanted]) -> tuple[str, list[Compiled]]:
+    def _made_on(self, same: Sequence[Wanted]) -> tuple[str, list[Compiled | LoadedProgram]]:
         """Return how one program was made, and it on each of several like meshes.
 
         It is loaded as it is kept, or compiled for one of them, kept, and loaded on the others. What JAX's
@@ -229,28 +250,42 @@ class Compiler:
         meshes = [wanted.mesh for wanted in same]
         place = None if self.executables is None else same[0].place(self.executables)
         if (loaded := self._read(place, meshes)) is not None:
-            return "loaded", loaded
+            return "loaded", self._on_trial(loaded, same)
         lowered = same[0].lowered()
         known = None if self.executables is None else same[0].place_of(lowered, self.executables)
         if (loaded := self._read(known, meshes)) is not None:
             self._keep(same[0].name, known, place)
-            return "loaded", loaded
-        made: list[Compiled] = []
+            return "loaded", self._on_trial(loaded, same)
+        made: list[Compiled | LoadedProgram] = []
         for wanted in same:
-            with counted_hits() as hits:
-                made.append(compiled_with(wanted.options, wanted.lowered() if made else lowered))
+            with cache_answers() as answers:
+                compiled = compiled_with(wanted.options, wanted.lowered() if made else lowered)
+            made.append(compiled)
             others = meshes[len(made) :]
-            if hits or not (others or place):
+            if not (is_fresh(answers) and (others or place)):
                 continue
             try:
-                serialized = Serialized.of(made[-1])
-                made += serialized.on_all(others)
+                serialized = Serialized.of(compiled)
+                made += self._on_trial(serialized.on_all(others), same[len(made) :])
             except NotSerialized as error:
                 self.tell(f"{wanted.name} can neither be kept nor copied: {error}")
             else:
                 self._keep(wanted.name, known, place, serialized)
                 break
         return "compiled", made
+
+    def _on_trial(self, loaded: Sequence[Compiled], same: Sequence[Wanted]) -> list[Compiled | LoadedProgram]:
+        """Return loaded programs so that each is compiled after all where it turns out not to work."""
+
+        def on_trial(program: Compiled, wanted: Wanted) -> LoadedProgram:
+            return LoadedProgram(
+                program,
+                lambda: compiled_with(wanted.options, wanted.lowered()),
+                lambda line: self.tell(f"{wanted.name} is {line}"),
+            )
+
+        forms = [wanted.without_arrays for wanted in same]
+        return [on_trial(program, wanted) for program, wanted in zip(loaded, forms, strict=True)]
 
     def _read(self, place: Path | None, meshes: Sequence[Mesh]) -> list[Compiled] | None:
         return None if self.executables is None or place is None else self.executables.read(place, meshes)
@@ -294,16 +329,26 @@ def compiled_with(options: Mapping[str, str], lowered: Lowered) -> Compiled:
 
 
 @contextmanager
-def counted_hits() -> Iterator[list[str]]:
-    """Collect how often JAX's cache answers this thread."""
-    thread, hits = threading.get_ident(), list[str]()
+def cache_answers() -> Iterator[list[str]]:
+    """Collect what JAX's cache answers this thread."""
+    thread, answers = threading.get_ident(), list[str]()
 
     def listen(event: str, **_details: object) -> None:
-        if event == CACHE_HIT and threading.get_ident() == thread:
-            hits.append(event)
+        if event.startswith(CACHE_ANSWERS) and threading.get_ident() == thread:
+            answers.append(event)
 
     jax.monitoring.register_event_listener(listen)
     try:
-        yield hits
+        yield answers
     finally:
         jax.monitoring.unregister_event_listener(listen)
+
+
+def is_fresh(answers: Sequence[str]) -> bool:
+    """Whether a program was certainly compiled, and is not from JAX's cache, which gave these `answers`.
+
+    A JAX that names its events otherwise gives none that are known: the program then counts as the cache's.
+    """
+    settings = jax.config.values
+    in_use = settings.get("jax_compilation_cache_dir") and settings.get("jax_enable_compilation_cache", True)
+    return not in_use or (CACHE_MISS in answers and CACHE_HIT not in answers)

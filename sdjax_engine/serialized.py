@@ -1,4 +1,8 @@
-"""Compiled programs as bytes, which can be kept, and loaded again or on a like device."""
+"""Compiled programs as bytes, which can be kept, and loaded again or on a like device.
+
+JAX's interfaces for this are private or experimental: they are imported where they are used, and whatever
+goes wrong with them is NotSerialized.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,8 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.experimental import serialize_executable
 from jax.sharding import Mesh
 from jax.stages import Compiled
-from jaxlib import xla_client
 
 
 class NotSerialized(Exception):
@@ -31,6 +33,8 @@ class Serialized(NamedTuple):
     def of(cls, program: Compiled) -> Serialized:
         """Return a program's; raises NotSerialized."""
         try:
+            from jax.experimental import serialize_executable  # noqa: PLC0415
+
             return cls(*serialize_executable.serialize(program))
         except Exception as error:
             raise NotSerialized(f"{type(error).__name__}: {error}") from error
@@ -53,6 +57,8 @@ class Serialized(NamedTuple):
             return list(pool.map(self.on, meshes))
 
     def _on_those(self, chosen: list[jax.Device]) -> Compiled:
+        from jax.experimental import serialize_executable  # noqa: PLC0415
+
         program: Compiled = serialize_executable.deserialize_and_load(*self, chosen[0].client, chosen)
         return program
 
@@ -72,6 +78,8 @@ class _ForDevice(pickle.Unpickler):
     def persistent_load(self, what: tuple[Any, ...]) -> Any:
         match what:
             case "exec", bytes(executable):
+                from jaxlib import xla_client  # noqa: PLC0415
+
                 options = xla_client.CompileOptions()
                 options.device_assignment = xla_client.DeviceAssignment.create(np.array([[self._device.id]]))
                 chosen = xla_client.DeviceList((self._device,))

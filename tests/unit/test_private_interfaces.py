@@ -1,0 +1,135 @@
+"""Where JAX's private interfaces change, programs are compiled, not kept, and never wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from compilations import application, cache_of_jax
+from jax._src import monitoring
+from jax.experimental import serialize_executable
+from jax.experimental.compilation_cache import compilation_cache
+from jax.sharding import Mesh
+from jax.stages import Compiled
+
+from sdjax_engine import programs, serialized
+from sdjax_engine.devices import BY_SEAT, open_mesh, setup_cpu, shard
+from sdjax_engine.executables import Executables
+from sdjax_engine.programs import Compiler, use_cache
+
+ROWS = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+
+@pytest.fixture(scope="module")
+def mesh() -> Mesh:
+    setup_cpu(2)
+    return open_mesh()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture(autouse=True)
+def no_cache() -> Iterator[None]:
+    with cache_of_jax(enabled=False):
+        yield
+
+
+def painted(folder: Path, mesh: Mesh, said: list[str]) -> np.ndarray:
+    """Return what the program of a start of its own computes."""
+    compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(folder))
+    program = compiler.compile("triple", lambda rows: 3 * rows, shard(ROWS, mesh), specs=(BY_SEAT,))
+    assert programs.working_memory(program) >= 0
+    return np.asarray(program(shard(ROWS, mesh)))
+
+
+class NotCallable:
+    """What a constructor makes of arguments whose meaning has changed: an object that does not work."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Take whatever comes."""
+
+    def __call__(self, *_: object) -> Any:
+        raise TypeError("call() misses 1 argument")
+
+    def memory_analysis(self) -> Any:
+        return None
+
+
+class NotAnalysed(NotCallable):
+    """The same, and it cannot even be asked for its memory."""
+
+    def memory_analysis(self) -> Any:
+        raise AttributeError("no executable")
+
+
+@pytest.mark.parametrize("changed", ["name", "result", "format"])
+def test_programs_that_cannot_be_made_bytes_and_back_are_compiled_on_each_device(
+    changed: str, mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serialize = serialize_executable.serialize
+
+    def in_another_format(program: Compiled) -> tuple[Any, ...]:
+        executable, *trees = serialize(program)
+        return executable.replace(b"exec", b"code"), *trees
+
+    match changed:
+        case "name":
+            monkeypatch.delattr(serialize_executable, "serialize")
+        case "result":
+            monkeypatch.setattr(serialize_executable, "serialize", lambda program: (program,))
+        case "format":
+            monkeypatch.setattr(serialize_executable, "serialize", in_another_format)
+
+    np.testing.assert_array_equal(painted(tmp_path, mesh, said), 3 * ROWS)
+    assert "triple can neither be kept nor copied" in said[0]
+
+
+@pytest.mark.parametrize("made", [NotCallable, NotAnalysed])
+def test_loaded_programs_that_fail_when_they_are_used_are_compiled_after_all(
+    made: type[NotCallable], mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    painted(tmp_path, mesh, said)
+    monkeypatch.setattr(serialized, "Compiled", made)
+
+    np.testing.assert_array_equal(painted(tmp_path, mesh, said), 3 * ROWS)
+    assert any(line.startswith("triple is compiled again, because") for line in said)
+
+
+@pytest.mark.parametrize("gone", ["reset_cache", "setting"])
+def test_a_cache_of_jax_that_cannot_be_set_up_is_said(
+    gone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AttributeError("Unrecognized config option: jax_compilation_cache_dir.")
+
+    if gone == "reset_cache":
+        monkeypatch.delattr(compilation_cache, "reset_cache")
+    else:
+        monkeypatch.setattr(jax.config, "update", refuse)
+    before = jax.config.values["jax_compilation_cache_dir"]
+    [line] = use_cache(tmp_path)
+    monkeypatch.undo()
+    jax.config.update("jax_compilation_cache_dir", before)
+    assert line.startswith("JAX's own cache cannot be set up: ")
+
+
+def test_a_program_from_the_cache_of_jax_is_known_though_its_events_have_other_names(
+    mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = monitoring.record_event
+    monkeypatch.setattr(monitoring, "record_event", lambda event, **how: record(f"/renamed{event}", **how))
+    with (
+        cache_of_jax(enabled=True),
+        application(jax_compilation_cache_dir=jax.config.values["jax_compilation_cache_dir"]),
+    ):
+        use_cache(tmp_path / "of JAX")
+        for start in range(2):
+            np.testing.assert_array_equal(painted(tmp_path / str(start), mesh, said), 3 * ROWS)
+            assert not (tmp_path / str(start)).exists()
