@@ -228,7 +228,7 @@ def devices() -> None:
 @click.option("--revision", help="The hub checkpoint's revision.")
 @click.option("--variant", type=WeightsVariant(), help="The checkpoint's variant of weights, such as fp16.")
 @click.option(
-    "--dtype", type=click.Choice(["float32", "bfloat16"]), default="float32", help="Of the networks."
+    "--dtype", type=click.Choice(["auto", "float32", "bfloat16"]), default="auto", help="Of the networks."
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The PNG file to write."

@@ -219,7 +219,7 @@ def _read_size(size: str) -> tuple[int, int]:
 class EngineSection(_Section):
     """How the engine runs on this machine's devices."""
 
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     seats_per_device: Annotated[int, Field(ge=0, le=256)] = 0
     cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
     device_memory_gib: Annotated[float, Field(ge=0, le=4096)] = 0.0

@@ -11,10 +11,20 @@ from sdjax_engine.request import Lane, Offer
 
 
 class Dtype(StrEnum):
-    """The number format of the networks; the denoising arithmetic around them is always float32."""
+    """The number format of the networks; the denoising arithmetic around them is always float32.
 
+    `AUTO` is bfloat16 on an accelerator, whose fused kernels compute in it, and float32 on a CPU.
+    """
+
+    AUTO = "auto"
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
+
+    def settled(self, *, on_cpu: bool) -> Dtype:
+        """Return the format itself, or what `AUTO` stands for."""
+        if self is not Dtype.AUTO:
+            return self
+        return Dtype.FLOAT32 if on_cpu else Dtype.BFLOAT16
 
 
 class Seating(StrEnum):
@@ -75,7 +85,7 @@ class EngineConfig:
     """
 
     models: tuple[ModelSpec, ...]
-    dtype: Dtype = Dtype.FLOAT32
+    dtype: Dtype = Dtype.AUTO
     seats_per_device: int = 0
     cpu_devices: int = 0
     cache_dir: Path | None = None

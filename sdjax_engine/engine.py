@@ -69,6 +69,7 @@ class Engine:
         for line in programs.use_cache(config.cache_dir):
             report(line)
         mesh = devices.open_mesh()
+        config = replace(config, dtype=config.dtype.settled(on_cpu=devices.is_cpu(mesh)))
         for line in devices.report(mesh):
             report(line)
         report(describe(found_backend(), config.dtype))

@@ -170,7 +170,7 @@ class LoadedModel:
         networks = {"unet": checkpoint.unet, "vae": checkpoint.vae, "checker": checkpoint.safety_checker}
         networks |= {str(index): each.component for index, each in enumerate(checkpoint.text_encoders)}
         configs = {name: each.config for name, each in networks.items() if each is not None}
-        rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().widest_head
+        rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().facts
         return [checkpoint.pipeline, configs, *rest]
 
     @property

@@ -53,7 +53,7 @@ class Wish:
     source: str = DEMO
     revision: str | None = None
     variant: str | None = None
-    dtype: Dtype = Dtype.FLOAT32
+    dtype: Dtype = Dtype.AUTO
 
     def spec(self, offer: Offer) -> ModelSpec:
         """The model to load for `offer`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -11,15 +12,19 @@ import numpy as np
 from jax import Array
 
 from sdjax_engine.models.attended import KeyValues
-from sdjax_engine.models.attention_choice import FLASH_LEAST_TOKENS, Backend, Kernel
+from sdjax_engine.models.attention_choice import FLASH_LEAST_TOKENS, Backend, Kernel, Use
 from sdjax_engine.models.attention_kernels import KERNELS
 from sdjax_engine.wording import first_line
+
+Problem = Callable[[Use, int], str | None]
+"""Says what goes wrong with a use and a width of heads; None: nothing."""
 
 CPU = Backend(platform="cpu")
 CUDNN_WIDTHS = (256, 128)  # from Hopper on; before
 FLASH_WIDTH = 512
-TOKENS, LONGEST, LENGTHS = 256, 231, (231, 77)
-"""A tried picture's tokens; the prompts' keys, and how many of them count."""
+TOKENS, PROMPT = 256, 77
+LONGEST, LENGTHS = 231, (231, 77)
+"""A tried picture's tokens, a prompt's; several prompts' keys, and how many of them count."""
 TOLERANCE = 2e-2
 
 
@@ -37,37 +42,61 @@ def found_backend() -> Backend:
 
 
 def try_kernels(platform: str) -> Backend:
-    """Return the platform with the widest head that its fused kernel takes, or with what went wrong."""
-    tried = {"gpu": ("cuDNN", CUDNN_WIDTHS), "tpu": ("Pallas flash attention", (FLASH_WIDTH,))}
-    name, widths = tried.get(platform, ("", ()))
-    problem = None
-    for width in widths:
-        problem = problem_of_cudnn(width) if platform == "gpu" else problem_of_flash(width)
-        if problem is None:
-            return Backend(platform=platform, widest_head=width)
-    return Backend(platform=platform, problem=problem and f"{name} does not work here: {problem}")
+    """Return the platform with the widest head that its fused kernel takes for each use."""
+    match platform:
+        case "gpu":
+            return tried(platform, "cuDNN", CUDNN_WIDTHS, dict.fromkeys(Use, problem_of_cudnn))
+        case "tpu":
+            kernel = {Use.PICTURES: problem_of_flash}
+            return tried(platform, "Pallas flash attention", (FLASH_WIDTH,), kernel)
+    return Backend(platform=platform)
 
 
-def problem_of_cudnn(width: int) -> str | None:
-    """Return what goes wrong with heads of this width, of pictures and of prompts; None: nothing."""
-    picture, prompt = noise(2, TOKENS, 2, width), noise(2, LONGEST, 2, width)
-    lengths = jnp.asarray(LENGTHS, jnp.int32)
-    both = KeyValues(picture, picture), KeyValues(prompt, prompt, lengths)
-    return next(filter(None, (problem_of(Kernel.CUDNN, picture, each) for each in both)), None)
+def tried(platform: str, name: str, widths: Sequence[int], problems: Mapping[Use, Problem]) -> Backend:
+    """Return what a kernel does for each use; one that it refuses leaves it the others."""
+    widest: dict[Use, int] = {}
+    refused: dict[Use, str] = {}
+    for use, problem_with in problems.items():
+        for width in widths:
+            problem = problem_with(use, width)
+            if problem is None:
+                widest[use] = width
+                refused.pop(use, None)
+                break
+            refused[use] = problem
+    if not refused:
+        return Backend(platform=platform, widest=widest)
+    which = f" for {', '.join(refused)}" if widest else ""
+    said = f"{name} does not work here{which}: {next(iter(refused.values()))}"
+    return Backend(platform=platform, widest=widest, problem=said)
 
 
-def problem_of_flash(width: int) -> str | None:
+def problem_of_cudnn(use: Use, width: int) -> str | None:
+    """Return what goes wrong with heads of this width in this use; None: nothing."""
+    picture, prompt, long = (noise(2, tokens, 2, width) for tokens in (TOKENS, PROMPT, LONGEST))
+    match use:
+        case Use.PICTURES:
+            return problem_of(Kernel.CUDNN, picture, KeyValues(picture, picture))
+        case Use.TEXTS:
+            return problem_of(Kernel.CUDNN, prompt, KeyValues(prompt, prompt), causal=True)
+        case Use.PROMPTS:
+            lengths = jnp.asarray(LENGTHS, jnp.int32)
+            both = KeyValues(prompt, prompt), KeyValues(long, long, lengths)
+            return next(filter(None, (problem_of(Kernel.CUDNN, picture, each) for each in both)), None)
+
+
+def problem_of_flash(use: Use, width: int) -> str | None:  # noqa: ARG001 - pictures are its only use
     """Return what goes wrong with heads of this width; None: nothing."""
     picture = noise(1, FLASH_LEAST_TOKENS, 1, width)
     return problem_of(Kernel.FLASH, picture, KeyValues(picture, picture))
 
 
-def problem_of(kernel: Kernel, queries: Array, keys_values: KeyValues) -> str | None:
+def problem_of(kernel: Kernel, queries: Array, keys_values: KeyValues, *, causal: bool = False) -> str | None:
     """Return why this kernel cannot be used, in one line, or None where it computes what XLA computes."""
 
     def compute(kernel: Kernel) -> np.ndarray:
         attend = jax.jit(KERNELS[kernel], static_argnames="causal")
-        return np.asarray(attend(queries, keys_values, causal=False), np.float32)
+        return np.asarray(attend(queries, keys_values, causal=causal), np.float32)
 
     try:
         error = float(np.abs(compute(kernel) - compute(Kernel.XLA)).max())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 CUDNN_DTYPES = ("bfloat16", "float16")
@@ -27,6 +28,14 @@ class Kernel(StrEnum):
     BY_HEAD_IN_PARTS = "by head, in parts"
 
 
+class Use(StrEnum):
+    """What attends to what; a fused kernel may take one and refuse another."""
+
+    PICTURES = "pictures"  # to themselves
+    PROMPTS = "prompts"  # pictures to them
+    TEXTS = "texts"  # to themselves, causally
+
+
 @dataclass(frozen=True, kw_only=True)
 class AttentionShape:
     """What is attended: `rows` of `queries` to `keys`, in `heads` of this `width` and dtype each.
@@ -44,6 +53,13 @@ class AttentionShape:
     lengths: bool = False
 
     @property
+    def use(self) -> Use:
+        """What attends to what."""
+        if self.causal:
+            return Use.TEXTS
+        return Use.PROMPTS if self.lengths or self.keys != self.queries else Use.PICTURES
+
+    @property
     def scores(self) -> int:
         """How many products of a query and a key there are."""
         return self.rows * self.heads * self.queries * self.keys
@@ -53,12 +69,18 @@ class AttentionShape:
 class Backend:
     """What computes: JAX's name of the platform ("cpu", "gpu", "tpu") and what was found to work there.
 
-    `widest_head` is that of the platform's own fused kernel, 0 where there is none; `problem` says why none.
+    `widest` is the widest head that the platform's own fused kernel takes for each use, without those for
+    which there is none; `problem` says why.
     """
 
     platform: str
-    widest_head: int = 0
+    widest: Mapping[Use, int] = field(default_factory=dict)
     problem: str | None = None
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """What kernels depend on, as plain data."""
+        return {use.value: width for use, width in sorted(self.widest.items())}
 
 
 def choose(shape: AttentionShape, backend: Backend) -> Kernel:
@@ -66,9 +88,9 @@ def choose(shape: AttentionShape, backend: Backend) -> Kernel:
     if backend.platform == "cpu":
         in_parts = shape.scores > CPU_SCORES and not shape.causal
         return Kernel.BY_HEAD_IN_PARTS if in_parts else Kernel.BY_HEAD
-    if backend.platform == "gpu" and takes_cudnn(shape, backend.widest_head):
+    if backend.platform == "gpu" and takes_cudnn(shape, backend.widest.get(shape.use, 0)):
         return Kernel.CUDNN
-    if backend.platform == "tpu" and takes_flash(shape, backend.widest_head):
+    if backend.platform == "tpu" and takes_flash(shape, backend.widest.get(shape.use, 0)):
         return Kernel.FLASH
     in_parts = shape.scores > ACCELERATOR_SCORES and not shape.causal
     return Kernel.XLA_IN_PARTS if in_parts else Kernel.XLA
@@ -91,12 +113,13 @@ def describe(backend: Backend, dtype: str) -> str:
     """Return the line that a start-up says of the attention of networks in this dtype."""
     if backend.platform == "cpu":
         return "attention: XLA, head by head, long ones in parts that fit into the cache"
-    if backend.problem is not None:
+    if backend.problem is not None and not backend.widest:
         return f"attention: XLA, because {backend.problem}"
     if backend.platform == "gpu" and dtype not in CUDNN_DTYPES:
         return f"attention: XLA, because cuDNN computes in {' and '.join(CUDNN_DTYPES)} and not in {dtype}"
     if backend.platform == "gpu":
-        return f"attention: cuDNN for heads up to {backend.widest_head} wide, XLA for others"
+        line = f"attention: cuDNN for heads up to {max(backend.widest.values())} wide, XLA for others"
+        return line if backend.problem is None else f"{line}; {backend.problem}"
     if backend.platform == "tpu":
         return f"attention: Pallas flash attention from {FLASH_LEAST_TOKENS} tokens on, XLA for others"
     return f"attention: XLA, because no other kernel is known for the platform {backend.platform}"

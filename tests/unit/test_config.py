@@ -98,7 +98,10 @@ def test_a_model_becomes_an_offer() -> None:
             {"engine": {"device_memory_gib": "80"}},
             "engine.device_memory_gib: a number is wanted, not “80”.",
         ),
-        ({"engine": {"dtype": "float8"}}, "engine.dtype: “float8” is none of 'float32' or 'bfloat16'."),
+        (
+            {"engine": {"dtype": "float8"}},
+            "engine.dtype: “float8” is none of 'auto', 'float32' or 'bfloat16'.",
+        ),
         (
             {"models": [{"num_inference_steps": 60, "max_steps": 30}]},
             "models[1].max_steps: 30 is less than num_inference_steps = 60, the default.",

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from sdjax_engine.models.attention_choice import AttentionShape, Backend, Kernel, choose, describe
+from sdjax_engine.models.attention_choice import AttentionShape, Backend, Kernel, Use, choose, describe
 
 CPU = Backend(platform="cpu")
-HOPPER = Backend(platform="gpu", widest_head=256)
-AMPERE = Backend(platform="gpu", widest_head=128)
+HOPPER = Backend(platform="gpu", widest=dict.fromkeys(Use, 256))
+AMPERE = Backend(platform="gpu", widest=dict.fromkeys(Use, 128))
 BROKEN = Backend(platform="gpu", problem="cuDNN does not work here: no valid engine.")
-TPU = Backend(platform="tpu", widest_head=512)
+WITHOUT_TEXTS = Backend(
+    platform="gpu",
+    widest={Use.PICTURES: 256, Use.PROMPTS: 128},
+    problem="cuDNN does not work here for texts: no valid engine.",
+)
+TPU = Backend(platform="tpu", widest={Use.PICTURES: 512})
 ODD_TPU = Backend(platform="tpu", problem="Pallas flash attention does not work here: no Mosaic.")
 
 SELF = AttentionShape(rows=8, queries=4096, keys=4096, heads=8, width=40, dtype="bfloat16")
@@ -42,6 +47,10 @@ def but(shape: AttentionShape, **changes: Any) -> AttentionShape:
         (HOPPER, PICTURE, Kernel.XLA_IN_PARTS),
         (AMPERE, but(SMALL, width=128), Kernel.CUDNN),
         (AMPERE, SMALL, Kernel.XLA),
+        (WITHOUT_TEXTS, TEXT, Kernel.XLA),
+        (WITHOUT_TEXTS, SELF, Kernel.CUDNN),
+        (WITHOUT_TEXTS, CROSS, Kernel.CUDNN),
+        (WITHOUT_TEXTS, but(CROSS, keys=77, lengths=False, width=160), Kernel.XLA),
         (BROKEN, SELF, Kernel.XLA_IN_PARTS),
         (BROKEN, SMALL, Kernel.XLA),
         (TPU, SELF, Kernel.FLASH),
@@ -74,6 +83,12 @@ def test_each_shape_has_the_best_kernel_that_takes_it(
             HOPPER,
             "float32",
             "attention: XLA, because cuDNN computes in bfloat16 and float16 and not in float32",
+        ),
+        (
+            WITHOUT_TEXTS,
+            "bfloat16",
+            "attention: cuDNN for heads up to 256 wide, XLA for others; cuDNN does not work here for texts: "
+            "no valid engine.",
         ),
         (BROKEN, "bfloat16", "attention: XLA, because cuDNN does not work here: no valid engine."),
         (TPU, "bfloat16", "attention: Pallas flash attention from 1024 tokens on, XLA for others"),

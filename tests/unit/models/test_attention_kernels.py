@@ -17,7 +17,7 @@ from jaxprs import equations
 from sdjax_engine.models import attention_kernels
 from sdjax_engine.models.attended import KeyValues
 from sdjax_engine.models.attention_backend import problem_of, try_kernels
-from sdjax_engine.models.attention_choice import Kernel
+from sdjax_engine.models.attention_choice import Kernel, Use
 from sdjax_engine.models.attention_kernels import KERNELS, in_parts
 
 Array = npt.NDArray[Any]
@@ -147,9 +147,24 @@ def test_the_kernel_for_tpus_is_lowered_for_true_shapes(tokens: int, width: int)
 def test_a_kernel_that_does_not_work_here_is_found_out() -> None:
     """There is no cuDNN on the CPU, where these tests run."""
     backend = try_kernels("gpu")
-    assert backend.widest_head == 0
+    assert backend.widest == {}
     assert backend.problem is not None
     assert backend.problem.startswith("cuDNN does not work here: ")
+
+
+def test_a_shape_that_a_kernel_refuses_leaves_it_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_causal_heads_over_128(queries: jax.Array, keys_values: KeyValues, *, causal: bool) -> jax.Array:
+        if causal and (queries.shape[1] % 64 or queries.shape[-1] > 128):
+            raise NotImplementedError("77 queries are no whole block.")
+        return KERNELS[Kernel.XLA](queries, keys_values, causal=causal)
+
+    kernels = {**KERNELS, Kernel.CUDNN: no_causal_heads_over_128}
+    monkeypatch.setattr("sdjax_engine.models.attention_backend.KERNELS", kernels)
+
+    backend = try_kernels("gpu")
+
+    assert backend.widest == {Use.PICTURES: 256, Use.PROMPTS: 256}
+    assert backend.problem == "cuDNN does not work here for texts: 77 queries are no whole block."
 
 
 def test_so_is_one_that_computes_something_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
 
 from bot.config import Config, EngineSection, ModelConfig
@@ -48,6 +49,13 @@ def test_an_engine_is_opened_as_the_product_is_configured_by_default() -> None:
     model = ModelConfig()
     plain = EngineConfig(models=(ModelSpec(offer=model.offer, source="demo"),), cache_dir=Path("var/cache"))
     assert engine_config(Config()) == plain
+
+
+@pytest.mark.parametrize(("on_cpu", "dtype"), [(True, Dtype.FLOAT32), (False, Dtype.BFLOAT16)])
+def test_the_number_format_is_the_devices_own_where_nobody_says(*, on_cpu: bool, dtype: Dtype) -> None:
+    nobody_says = engine_config(Config.parse({})).dtype
+    assert nobody_says.settled(on_cpu=on_cpu) is dtype
+    assert Dtype.FLOAT32.settled(on_cpu=on_cpu) is Dtype.FLOAT32
 
 
 def test_every_key_of_the_engine_reaches_it() -> None:
