@@ -112,6 +112,7 @@ def measure_seats(options: argparse.Namespace) -> Figures:
         compiler=compiler,
         start_pictures=False,
     )
+    lane.reset()
     parameters = residency.taken
     for _ in range(2):
         prepared = model.prepare(request)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import jax
@@ -14,14 +13,15 @@ import numpy.typing as npt
 
 from sdjax_engine import devices
 from sdjax_engine.beside import Beside, at_once
-from sdjax_engine.lane_programs import LaneShapes, compile_begin, compile_decode, compile_lane
+from sdjax_engine.lane_programs import LaterPrograms, compile_begin, compile_decode, compile_lane
+from sdjax_engine.lane_shapes import LaneShapes
 from sdjax_engine.ledger import Need
 from sdjax_engine.loaded import LoadedModel, safety_scores
 from sdjax_engine.painting import Decoded
 from sdjax_engine.prepared import Prepared
 from sdjax_engine.programs import Compiler, Program
 from sdjax_engine.request import DevicesFailed, Lane, SafetyScores
-from sdjax_engine.state import Newcomer, StartPicture
+from sdjax_engine.state import Newcomer, SeatState, StartPicture
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,9 +92,10 @@ def why_no_picture(latents: npt.NDArray[np.float32]) -> str:
 class DeviceLane:
     """The seats of one lane, spread over the devices, and the programs that work on them.
 
-    No call waits for the devices: work is queued in the order of the calls, and an error of the
-    devices shows where their results are read. After an error, `reset` before anything else. Programs are
-    called with the host's arrays as they are, which costs the host a tenth of putting each on the devices.
+    A new lane has its programs compiled and nothing on the devices: claim what it needs, then `reset`, which
+    allocates the seats. No call waits for the devices: work is queued in the order of the calls, and an error
+    of the devices shows where their results are read. After an error, `reset` before anything else. Programs
+    are called with the host's arrays as they are: to put each on the devices first takes ten times as long.
     """
 
     def __init__(
@@ -109,12 +110,13 @@ class DeviceLane:
         self.lane = lane
         self._model = model
         self._compiler = compiler
-        self._start_pictures = start_pictures
-        # of the programs, by the engine's thread and by those that add some
-        self._changing = threading.Lock()
         self._queue_decoding = self._decoding_queue()
-        self._make(seats_per_device)
-        self.reset()
+        self._later = LaterPrograms()
+        self._shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
+        with_begin = start_pictures or bool(model.further_channels)
+        self._programs = compile_lane(self._shapes, compiler, self._later if with_begin else None)
+        self._from_noise = self._shapes.from_noise_alone()
+        self._state: SeatState | None = None
 
     @property
     def seats(self) -> int:
@@ -129,15 +131,12 @@ class DeviceLane:
     @property
     def need(self) -> Need:
         """What the seats hold of each device's memory, and what the programs need while they run."""
-        return Need(
-            held=sum(leaf.nbytes for leaf in jax.tree.leaves(self._state)) // self._shapes.devices,
-            working=self._programs.working(decoding_beside=self._decodes_beside),
-        )
+        return self._need_with()
 
     @property
     def retries(self) -> bool:
         """Whether `decode_again` can make more of latents than `decode` did."""
-        return self._programs.decode_in_float32 is not None
+        return self._later.decode_in_float32 is not None
 
     @property
     def move_seconds(self) -> float:
@@ -152,56 +151,59 @@ class DeviceLane:
         """Compile what decodes again in float32, where that makes a difference and there is memory for it."""
         if self._model.decodes_in_float32:
             return
-        with self._changing:
-            self._programs.decode_in_float32 = compile_decode(self._shapes, self._compiler, in_float32=True)
-            if not self._model.residency.claim(self.lane, self.need):
-                self._programs.decode_in_float32 = None
+        decode = compile_decode(self._shapes, self._compiler, in_float32=True)
+        with self._later.changing:
+            if self._model.residency.claim(self.lane, self._need_with(decode_in_float32=decode)):
+                self._later.decode_in_float32 = decode
 
     def halve(self) -> bool:
         """Make do with less memory, after the devices had not enough; False where that cannot be.
 
         Other models are moved out, for good with this one there, and half of the seats given up. Every seat
-        is empty afterwards. What half as many seats need is compiled, unless it was before.
+        is empty afterwards. What half as many seats need is compiled, unless it was before. Where that fails
+        the lane has its programs and the number of its seats as before, and needs a `reset`.
         """
         moved = self._model.residency.leave_alone(self.lane.model)
         fewer = self.seats_per_device // 2
         if not (moved or fewer):
             return False
-        for leaf in jax.tree.leaves(self._state):
-            leaf.delete()
-        if fewer:
-            with self._changing:
-                retry = self._programs.decode_in_float32
-                self._make(fewer)
-                self._programs.decode_in_float32 = retry
-        self.reset()
-        self._model.residency.claim(self.lane, self.need)
+        if not fewer:
+            self.reset()
+            return True
+        self._free()
+        shapes = replace(self._shapes, seats_per_device=fewer)
+        programs = compile_lane(shapes, self._compiler)
+        state = programs.empty()
+        with self._later.changing:
+            self._shapes, self._programs, self._state = shapes, programs, state
+            self._model.residency.claim(self.lane, self.need)
         return True
 
     @property
     def starts_from_pictures(self) -> bool:
         """Whether an image may start from a picture here."""
-        return self._programs.begin is not None
+        return self._later.begin is not None
 
     def prepare_pictures(self) -> None:
         """Compile what encodes start pictures: from then on images may start from one, after `anew` too.
 
         Raises DevicesFailed where there is no memory for it.
         """
-        with self._changing:
-            self._start_pictures = True
-            self._programs.begin = compile_begin(self._shapes, self._compiler)
-            if not self._model.residency.claim(self.lane, self.need):
-                self._programs.begin = None
+        begin = compile_begin(self._shapes, self._compiler)
+        with self._later.changing:
+            if not self._model.residency.claim(self.lane, self._need_with(begin=begin)):
                 raise DevicesFailed(f"The devices have no memory for start pictures of {self.lane}.")
+            self._later.begin = begin
 
     def reset(self) -> None:
-        """Empty every seat."""
-        self._state = self._shapes.empty_seats()
+        """Empty every seat: free the devices' memory of all seats, then allocate it anew."""
+        self._free()
+        self._state = self._programs.empty()
 
     def anew(self) -> DeviceLane:
         """Return another with the same programs, which needs a reset and shares no seats."""
         other = copy.copy(self)
+        other._state = None
         other._queue_decoding = self._decoding_queue()  # the thread of this one may be stuck
         return other
 
@@ -217,7 +219,7 @@ class DeviceLane:
             negative, positive = (self._model.encodings.gather(half) for half in zip(*texts, strict=True))
             start = self._start(prepared, told.seed)
             self._state = self._programs.admit(
-                self._model.arrays.of_network, self._state, negative, positive, start, told
+                self._model.arrays.of_network, self._seated, negative, positive, start, told
             )
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
@@ -225,7 +227,7 @@ class DeviceLane:
         start, stop = (np.zeros(self.seats, np.int32) for _ in range(2))
         for seat, span in spans.items():
             start[seat], stop[seat] = span
-        self._state, done = self._programs.denoise(self._model.arrays.of_network, self._state, start, stop)
+        self._state, done = self._programs.denoise(self._model.arrays.of_network, self._seated, start, stop)
         return Run(done=done)
 
     def take(self, seats: Sequence[int]) -> dict[int, Latents]:
@@ -259,7 +261,7 @@ class DeviceLane:
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
         """Decode latents (h, w, c) in float32, where `retries`; None where that would change nothing."""
-        program = self._programs.decode_in_float32
+        program = self._later.decode_in_float32
         if program is None:
             return None
         rows = np.zeros((self._shapes.devices, *self._shapes.latents), np.float32)
@@ -268,14 +270,29 @@ class DeviceLane:
 
     def latents(self) -> npt.NDArray[np.float32]:
         """What the seats hold now, (seats, h, w, c); waits for the devices."""
-        return np.asarray(self._state.x)
+        return np.asarray(self._seated.x)
 
-    def _make(self, seats_per_device: int) -> None:
-        """Compile the programs for so many seats."""
-        shapes = LaneShapes(lane=self.lane, model=self._model, seats_per_device=seats_per_device)
-        self._programs = compile_lane(shapes, self._compiler, start_pictures=self._start_pictures)
-        self._shapes = shapes
-        self._from_noise = shapes.from_noise(shapes.devices)
+    @property
+    def _seated(self) -> SeatState:
+        """What the seats hold; RuntimeError before a `reset`."""
+        if self._state is None:
+            raise RuntimeError(f"the seats of {self.lane} are not on the devices: they need a reset")
+        return self._state
+
+    def _free(self) -> None:
+        """Free what the seats hold of the devices' memory."""
+        for leaf in jax.tree.leaves(self._state):
+            leaf.delete()
+        self._state = None
+
+    def _need_with(self, *, begin: Program | None = None, decode_in_float32: Program | None = None) -> Need:
+        """What the lane needs, with programs that it may get."""
+        working = self._programs.working(
+            begin or self._later.begin,
+            decode_in_float32 or self._later.decode_in_float32,
+            beside=self._decodes_beside,
+        )
+        return Need(held=self._shapes.held, working=working)
 
     @property
     def _decodes_beside(self) -> bool:
@@ -302,9 +319,10 @@ class DeviceLane:
     def _start(self, prepared: Mapping[int, Prepared], seeds: npt.NDArray[np.uint32]) -> StartPicture:
         """What the newcomer of each device starts from."""
         pictures = {device: one.picture for device, one in prepared.items() if one.picture is not None}
-        begin = self._programs.begin
-        if begin is None or not (pictures or self._model.further_channels):
+        if not (pictures or self._model.further_channels):
             return self._from_noise
+        if (begin := self._later.begin) is None:
+            raise DevicesFailed(f"{self.lane} cannot start from pictures: what encodes them is not ready.")
         pixels, mask, present = self._shapes.no_pictures()
         present[list(prepared)] = True
         for device, picture in pictures.items():
@@ -315,7 +333,7 @@ class DeviceLane:
         chosen = self._shapes.nobody().seat
         for device, seat in wave.items():
             chosen[device] = seat % self._shapes.seats_per_device
-        return cast("jax.Array", self._programs.take(self._state.x, chosen))
+        return cast("jax.Array", self._programs.take(self._seated.x, chosen))
 
     def _decoded(
         self, latents: jax.Array, devices_asked: Iterable[int], *, program: Program | None = None

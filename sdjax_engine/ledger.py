@@ -75,6 +75,10 @@ class Ledger:
         self._needs = needs
         return True
 
+    def release(self, who: Hashable) -> None:
+        """Give back what `who` has claimed, if anything."""
+        self._needs.pop(who, None)
+
     def bring(self, name: str) -> list[str]:
         """Count a model as there and as the latest in use; return who must be moved out before it comes."""
         self._there.pop(name, None)

@@ -294,9 +294,10 @@ class LoadedModel:
             f"{self.offer.model} encode",
             encode,
             self.shapes.of_texts,
-            *(devices.shard(rows, self.mesh) for rows in no_texts),
+            *(devices.spread_shape(rows.shape, rows.dtype, self.mesh) for rows in no_texts),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
             facts=self.facts,
+            retry_shortage=True,
         )
         self._claim_texts(program)
         encodings = TextEncodings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +13,8 @@ import jax
 from sdjax_engine import devices, room
 from sdjax_engine.config import EngineConfig, Seating
 from sdjax_engine.desks import Desk
-from sdjax_engine.lane_programs import LaneShapes, compile_begin
+from sdjax_engine.lane_programs import compile_begin
+from sdjax_engine.lane_shapes import LaneShapes
 from sdjax_engine.lanes import DeviceLane
 from sdjax_engine.loaded import LoadedModel
 from sdjax_engine.loras import LoraBank
@@ -119,9 +120,6 @@ class Opening:
             )
             with self._lock:
                 self._devices[lane] = device
-                with_pictures = pictures_of(lane) in self._with_pictures
-            if with_pictures:
-                device.prepare_pictures()
         return Desk(device=device, seats=self._seats(device.seats_per_device))
 
     def first_desk(self) -> Desk:
@@ -167,6 +165,10 @@ class Opening:
     def _lane_step(self, lane: Lane, thread: PaintingThread) -> Step:
         def make() -> None:
             thread.open_desk(self.desk(lane))
+            with self._lock:
+                with_pictures = pictures_of(lane) in self._with_pictures
+            if with_pictures:
+                self._prepare_pictures(lane, thread)
 
         def fail(error: Exception) -> None:
             thread.fail_lane(lane, as_engine_error(error))
@@ -177,9 +179,14 @@ class Opening:
         served = [lane for lane in self.lanes if pictures_of(lane) == name]
 
         def make() -> None:
+            shapes = LaneShapes(lane=served[0], model=self.models[served[0].model], seats_per_device=1)
             with refused_by_devices():
-                self._prepare_pictures(name, served)
-            thread.look_again()
+                compile_begin(shapes, self.compiler)
+            with self._lock:
+                self._with_pictures.add(name)
+                opened = [lane for lane in served if lane in self._devices]
+            for lane in opened:
+                self._prepare_pictures(lane, thread)
 
         def fail(error: Exception) -> None:
             for lane in served:
@@ -204,16 +211,17 @@ class Opening:
         if device is not None:
             device.prepare_retry()
 
-    def _prepare_pictures(self, name: str, lanes_served: Sequence[Lane]) -> None:
-        """Let the lanes of a size start from pictures, those that are open and those that will be."""
-        lane = lanes_served[0]
-        shapes = LaneShapes(lane=lane, model=self.models[lane.model], seats_per_device=1)
-        compile_begin(shapes, self.compiler)
+    def _prepare_pictures(self, lane: Lane, thread: PaintingThread) -> None:
+        """Let images of an open lane start from pictures; where that cannot be, only those images fail."""
         with self._lock:
-            self._with_pictures.add(name)
-            opened = [self._devices[each] for each in lanes_served if each in self._devices]
-        for device in opened:
-            device.prepare_pictures()
+            device = self._devices[lane]
+        try:
+            with refused_by_devices():
+                device.prepare_pictures()
+        except DevicesFailed as error:
+            self.compiler.tell(f"{lane} cannot start from pictures: {error}")
+            thread.fail_lane(lane, error, pictures_only=True)
+        thread.look_again()
 
     def _seats(self, seats_per_device: int) -> Seats[Ticket]:
         """Empty seats, as the configuration wants them taken."""

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled, Lowered
 
-from sdjax_engine.devices import BY_SEAT, mesh_over, runs_apart
+from sdjax_engine.devices import BY_SEAT, is_out_of_memory, mesh_over, runs_apart
 from sdjax_engine.executables import Executables
 from sdjax_engine.loaded_programs import LoadedProgram
 from sdjax_engine.per_device import PerDevice
@@ -186,6 +186,7 @@ class Compiler:
         donate: tuple[int, ...] = (),
         facts: object = None,
         options: Mapping[str, str] | None = None,
+        retry_shortage: bool = False,
     ) -> Program:
         """Return `function`, written for one device's share, as a program for the whole mesh.
 
@@ -193,7 +194,9 @@ class Compiler:
         every result is spread by seat. The arguments numbered in `donate` are used up by a call. `facts`,
         plain data, must tell apart all that `function` depends on beside its arguments and this package's
         source: a program that was made or kept before is recognized by everything but `function` itself.
-        `options` are XLA's own, left out where it does not know them. Raises CompilingStopped.
+        `options` are XLA's own, left out where it does not know them. With `retry_shortage` a compilation
+        that runs out of memory is tried once more: other work may have needed the memory just then. Raises
+        CompilingStopped.
         """
         wanted = Wanted(
             name=name,
@@ -212,17 +215,17 @@ class Compiler:
                 if known is None:
                     mine = self._programs[key] = Future[Program]()
             if known is None:
-                return self._made(wanted, mine)
+                return self._made(wanted, mine, attempts=2 if retry_shortage else 1)
             if known.exception() is None:
                 return known.result()
             # The thread that compiled it has been told why it failed; this one tries for itself.
         raise CompilingStopped
 
-    def _made(self, wanted: Wanted, promised: Future[Program]) -> Program:
+    def _made(self, wanted: Wanted, promised: Future[Program], *, attempts: int) -> Program:
         """Make a program and keep the promise of it; a promise that cannot be kept is withdrawn first."""
         started = self.clock()
         try:
-            verb, program = self._make(wanted)
+            verb, program = self._attempted(wanted, attempts)
         except BaseException as error:
             with self._lock:
                 del self._programs[wanted.key]
@@ -231,6 +234,16 @@ class Compiler:
         promised.set_result(program)
         self.tell(f"{verb} {wanted.name} in {self.clock() - started:.1f} s")
         return program
+
+    def _attempted(self, wanted: Wanted, attempts: int) -> tuple[str, Program]:
+        """Return how a program was made, and the program, after as many shortages as there are attempts."""
+        try:
+            return self._make(wanted)
+        except Exception as error:
+            if attempts == 1 or not is_out_of_memory(error):
+                raise
+            self.tell(f"{wanted.name} could not be compiled for want of memory: trying again")
+        return self._attempted(wanted, attempts - 1)
 
     def _make(self, wanted: Wanted) -> tuple[str, Program]:
         """Return how a program was made, and the program."""

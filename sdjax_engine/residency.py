@@ -192,6 +192,11 @@ class Residency:
         with self._lock:
             return self._ledger.claim(who, need)
 
+    def release(self, who: Hashable) -> None:
+        """Give back what `who` has claimed, if anything."""
+        with self._lock:
+            self._ledger.release(who)
+
     def bring(self, name: str) -> None:
         """Make a model's parameters be there, others being moved out first; raises what the devices say."""
         held = self._held[name]

@@ -2,16 +2,18 @@
 
 A lane begins with as many seats as suit the devices, or as are configured. As long as its seats, its programs
 and the largest model do not fit beside what others have claimed, it has half as many. A number found in that
-way is remembered, so that the next start does not compile what does not fit.
+way is remembered, so that the next start does not compile what does not fit. Programs are compiled from
+shapes: a lane allocates nothing on the devices before its memory is claimed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sdjax_engine import devices
@@ -26,7 +28,7 @@ FOLDER = "seats"
 
 @dataclass(frozen=True, kw_only=True)
 class FoundSeats:
-    """The numbers of seats that earlier starts found, as files in `folder` (None: nothing is kept).
+    """The numbers of seats that earlier starts had room for, as files in `folder` (None: nothing is kept).
 
     `facts`, plain data, are what a number depends on besides the lane and the number that was tried first.
     """
@@ -54,43 +56,78 @@ class FoundSeats:
     def _place(self, lane: Lane, first: int) -> Path:
         if self.folder is None:
             raise FileNotFoundError
-        content = json.dumps([str(lane), first, self.facts], sort_keys=True)
+        content = json.dumps({"lane": str(lane), "first": first, "facts": self.facts}, sort_keys=True)
         return self.folder / FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
 
 
+class NoRoom(Exception):
+    """The devices' memory has no room beside what others have claimed; `need` was asked for."""
+
+    def __init__(self, need: Need) -> None:
+        super().__init__(need)
+        self.need = need
+
+
 def open_lane(
-    open_with: Callable[[int], DeviceLane], lane: Lane, residency: Residency, first: int, found: FoundSeats
+    compile_with: Callable[[int], DeviceLane], lane: Lane, residency: Residency, first: int, found: FoundSeats
 ) -> DeviceLane:
     """Open a lane with `first` seats on each device, or half as many as often as it takes to fit.
 
-    `open_with` compiles the lane for a number of seats. Raises DevicesFailed where one does not fit.
+    `compile_with` compiles the lane for a number of seats. Only what the accounting of memory refused is
+    remembered: a shortage while something was compiled or allocated may not come again, so that the next
+    start tries as many seats as this one. Raises DevicesFailed where one seat does not fit.
     """
-    seats = found.recall(lane, first)
-    while True:
-        device = compiled(open_with, seats)
-        if device is not None and residency.claim(lane, device.need):
-            found.remember(lane, first, seats)
+    fitting = found.recall(lane, first)
+    failure = ""
+    for seats in attempts(fitting):
+        try:
+            device = claimed(partial(compile_with, seats), lane, residency)
+        except NoRoom as refusal:
+            fitting, failure = seats // 2, no_room(lane, refusal.need, residency)
+            if not fitting:
+                break
+        except Exception as error:
+            if not devices.is_out_of_memory(error):
+                raise
+            failure = ran_out(lane)
+        else:
+            found.remember(lane, first, fitting)
             return device
-        if seats == 1:
-            raise DevicesFailed(no_room(lane, None if device is None else device.need, residency))
-        del device
+    raise DevicesFailed(failure)
+
+
+def attempts(first: int) -> Iterator[int]:
+    """The numbers of seats to try after each shortage: one seat, which cannot be halved, is tried twice."""
+    seats = first
+    while seats > 1:
+        yield seats
         seats //= 2
+    yield from (1, 1)
 
 
-def compiled(open_with: Callable[[int], DeviceLane], seats: int) -> DeviceLane | None:
-    """Return the lane, or None where the devices have not even the memory to try."""
+def claimed(compile_it: Callable[[], DeviceLane], lane: Lane, residency: Residency) -> DeviceLane:
+    """Compile a lane, claim its memory, and only then allocate its seats.
+
+    Nothing is claimed where that fails. Raises NoRoom, and what the devices say.
+    """
+    device = compile_it()
+    if not residency.claim(lane, device.need):
+        raise NoRoom(device.need)
     try:
-        return open_with(seats)
-    except Exception as error:
-        if not devices.is_out_of_memory(error):
-            raise
-        return None
+        device.reset()
+    except Exception:
+        residency.release(lane)
+        raise
+    return device
 
 
-def no_room(lane: Lane, need: Need | None, residency: Residency) -> str:
-    """The sentence about a lane that cannot have one seat."""
-    if need is None:
-        return f"The devices ran out of memory while {lane} was made ready for one seat on each: offer less."
+def ran_out(lane: Lane) -> str:
+    """The sentence about a lane for one seat of which the devices ran out of memory."""
+    return f"The devices ran out of memory while {lane} was made ready for one seat on each: offer less."
+
+
+def no_room(lane: Lane, need: Need, residency: Residency) -> str:
+    """The sentence about a lane of which one seat does not fit."""
     there = "" if residency.budget is None else f", which has {in_bytes(residency.budget)} for everything"
     return (
         f"One seat of {lane} needs {in_bytes(need.held + need.working)} of each device's memory beside the "

@@ -49,6 +49,7 @@ class Painter:
             start_pictures=any(request.init_image for request in requests),
         )
         prepared = {seat: self.model.prepare(request) for seat, request in enumerate(requests)}
+        lane.reset()
         lane.admit(prepared)
         lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
         decode = self.model.vae.module().decode

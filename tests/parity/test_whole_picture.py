@@ -94,6 +94,7 @@ def paint(model: LoadedModel, compiler: Compiler, requests: list[Request]) -> np
     count = devices.device_count(compiler.mesh)
     device = DeviceLane(lane, model, seats_per_device=-(-len(requests) // count), compiler=compiler)
     prepared = {seat: model.prepare(request) for seat, request in enumerate(requests)}
+    device.reset()
     device.admit(prepared)
     device.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
     decode = model.vae.module().decode

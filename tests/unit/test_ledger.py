@@ -86,3 +86,12 @@ def test_a_later_claim_takes_the_place_of_an_earlier_one(smaller: Need) -> None:
     ledger.claim("a lane", Need(held=10, working=20))
     ledger.claim("a lane", smaller)
     assert ledger.beside == smaller.held + smaller.working
+
+
+def test_a_claim_given_back_leaves_its_memory_to_others() -> None:
+    ledger = Ledger(100)
+    assert ledger.claim("a lane", Need(held=60))
+    assert not ledger.claim("another lane", Need(held=60))
+    ledger.release("a lane")
+    ledger.release("nobody")
+    assert ledger.claim("another lane", Need(held=60))

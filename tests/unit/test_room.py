@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,28 +21,39 @@ NOWHERE = FoundSeats(folder=None, facts=None)
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A lane whose seats need 10 bytes each, and 20 to work on."""
+class Compiled:
+    """A lane whose seats need 10 bytes each, and 20 to work on, and take memory when they are reset."""
 
     seats_per_device: int
+    allocate: Callable[[], None] = lambda: None
 
     @property
     def need(self) -> Need:
         return Need(held=10 * self.seats_per_device, working=20 * self.seats_per_device)
 
+    def reset(self) -> None:
+        self.allocate()
+
+
+def run_out() -> None:
+    raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+
 
 @dataclass
 class Opener:
-    """Opens lanes, and out of memory from `too_many` seats on."""
+    """Compiles lanes; the devices run out of memory from `too_many` seats on, or when those are allocated."""
 
     too_many: int = 100
+    allocating: bool = False
     tried: list[int] = field(default_factory=list)
 
     def __call__(self, seats: int) -> Any:
         self.tried.append(seats)
-        if seats >= self.too_many:
-            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
-        return Opened(seats)
+        if seats < self.too_many:
+            return Compiled(seats)
+        if not self.allocating:
+            run_out()
+        return Compiled(seats, run_out)
 
 
 def residency(budget: int | None) -> Residency:
@@ -53,10 +65,31 @@ def test_a_lane_has_half_as_many_seats_until_they_fit(budget: int | None, expect
     assert open_lane(Opener(), LANE, residency(budget), 8, NOWHERE).seats_per_device == expected
 
 
-def test_what_the_devices_cannot_even_compile_does_not_fit() -> None:
-    opener = Opener(too_many=4)
-    assert open_lane(opener, LANE, residency(None), 8, NOWHERE).seats_per_device == 2
+@pytest.mark.parametrize("allocating", [False, True])
+def test_what_the_devices_cannot_compile_or_allocate_does_not_fit(allocating: bool) -> None:
+    opener, shared = Opener(too_many=4, allocating=allocating), residency(None)
+    assert open_lane(opener, LANE, shared, 8, NOWHERE).seats_per_device == 2
     assert opener.tried == [8, 4, 2]
+    assert shared.taken == 2 * 30
+
+
+def test_a_lane_of_one_seat_survives_one_shortage() -> None:
+    opener = Opener(too_many=1)
+
+    def once(seats: int) -> Any:
+        if opener.tried:
+            opener.too_many = 2
+        return opener(seats)
+
+    assert open_lane(once, LANE, residency(None), 1, NOWHERE).seats_per_device == 1
+    assert opener.tried == [1, 1]
+
+
+def test_a_lane_that_cannot_be_allocated_claims_nothing() -> None:
+    shared = residency(None)
+    with pytest.raises(DevicesFailed, match="ran out of memory"):
+        open_lane(Opener(too_many=1, allocating=True), LANE, shared, 4, NOWHERE)
+    assert shared.taken == 0
 
 
 def test_lanes_share_what_there_is() -> None:
@@ -92,6 +125,18 @@ def test_the_next_start_begins_with_what_was_found(tmp_path: Path) -> None:
     assert found.recall(LANE, 4) == 4
 
 
+@pytest.mark.parametrize(("allocating", "budget", "first_try"), [(False, None, 8), (True, 239, 4)])
+def test_the_next_start_tries_again_what_the_devices_ran_out_of_memory_for(
+    allocating: bool, budget: int | None, first_try: int, tmp_path: Path
+) -> None:
+    """Of the accounting's refusals it learns: 8 seats do not fit into 239 bytes."""
+    found = FoundSeats(folder=tmp_path, facts=None)
+    short, again = Opener(too_many=4, allocating=allocating), Opener()
+    assert open_lane(short, LANE, residency(budget), 8, found).seats_per_device == 2
+    assert open_lane(again, LANE, residency(budget), 8, found).seats_per_device == first_try
+    assert again.tried == [first_try]
+
+
 @pytest.mark.parametrize("content", ["", "[", '"2"', "0", "9"])
 def test_a_file_that_makes_no_sense_is_as_good_as_none(content: str, tmp_path: Path) -> None:
     found = FoundSeats(folder=tmp_path, facts=None)
@@ -105,7 +150,7 @@ def test_the_start_says_how_many_seats_there_are_and_what_they_take() -> None:
     limited = residency(2**32)
     limited.claim(LANE, Need(held=2**30))
     wide = Lane(model="tiny", height=16, width=32, guided=True)
-    lanes: dict[Lane, Any] = {LANE: Opened(4), wide: Opened(1)}
+    lanes: dict[Lane, Any] = {LANE: Compiled(4), wide: Compiled(1)}
     assert room.lines(lanes, limited) == [
         f"1 seat on each device for {wide}; 4 seats on each device for {LANE}: 1.0 GiB of 4.0 GiB"
     ]

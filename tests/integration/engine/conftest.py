@@ -56,10 +56,13 @@ def model(checkpoint: Path, compiler: Compiler) -> LoadedModel:
 
 @pytest.fixture(scope="session")
 def device_lanes(model: LoadedModel, compiler: Compiler) -> dict[Lane, DeviceLane]:
-    return {
+    opened = {
         lane: DeviceLane(lane, model, seats_per_device=SEATS_PER_DEVICE, compiler=compiler)
         for lane in lanes(TINY)
     }
+    for device in opened.values():
+        device.reset()
+    return opened
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from sdjax_engine import opening
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.ledger import Need
 from sdjax_engine.request import DevicesFailed, EngineClosed, Lane, Request
 from sdjax_engine.residency import Residency
 from sdjax_engine.thread import PaintingThread
@@ -129,6 +130,25 @@ def test_whoever_starts_from_a_picture_waits_until_pictures_can_be_read(
     late = [engine.submit(from_picture(request)).result(DEADLINE) for request in (PLAIN, UNGUIDED)]
     assert early == list(map(fingerprint, late))
     assert len(set(early)) == 2
+
+
+def test_a_lane_without_memory_for_start_pictures_paints_from_noise_and_other_lanes_start_from_pictures(
+    open_engine: Open, late_pictures: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+    refused, granted = (engine.submit(from_picture(request)) for request in (PLAIN, UNGUIDED))
+    assert late_pictures.reached.wait(DEADLINE)
+    claim = Residency.claim
+
+    def claim_but_for_one(residency: Residency, who: Hashable, need: Need) -> bool:
+        return who != PLAIN.lane and claim(residency, who, need)
+
+    monkeypatch.setattr(Residency, "claim", claim_but_for_one)
+    late_pictures.opened.set()
+    with pytest.raises(DevicesFailed, match=f"no memory for start pictures of {PLAIN.lane}"):
+        refused.result(DEADLINE)
+    granted.result(DEADLINE)
+    engine.submit(PLAIN).result(DEADLINE)
 
 
 def test_a_lane_that_cannot_be_made_ready_fails_alone(

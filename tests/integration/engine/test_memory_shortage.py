@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,16 +15,28 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from engines import PLAIN, TINY, like
+from jax.sharding import Mesh
+from jax.stages import Compiled, Lowered
 
 from sdjax_engine import devices
+from sdjax_engine.images import encode_png
 from sdjax_engine.lanes import DeviceLane, Picture, why_no_picture
+from sdjax_engine.ledger import Need
 from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.programs import Compiler
-from sdjax_engine.request import Lane
+from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.request import DevicesFailed, Lane
 from sdjax_engine.residency import Residency
+from sdjax_engine.room import FoundSeats, open_lane
 from sdjax_engine.weights import load_checkpoint
 
 UNGUIDED = like(guidance_scale=1.0, num_inference_steps=3)
+SEATS = 2
+NOWHERE = FoundSeats(folder=None, facts=None)
+SHORTAGE = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+
+
+def lane_of(model: LoadedModel, compiler: Compiler, seats: int) -> DeviceLane:
+    return DeviceLane(UNGUIDED.lane, model, seats_per_device=seats, compiler=compiler, start_pictures=False)
 
 
 def paint(lane: DeviceLane, model: LoadedModel, seat: int = 0) -> Picture:
@@ -46,7 +60,7 @@ def test_a_lane_needs_what_its_seats_hold_and_its_programs_ask_for(
 def test_out_of_memory_halves_the_seats_and_painting_goes_on(
     device_lanes: dict[Lane, DeviceLane], model: LoadedModel
 ) -> None:
-    lane = copy.copy(device_lanes[UNGUIDED.lane])
+    lane = device_lanes[UNGUIDED.lane].anew()
     lane.reset()
     before = paint(lane, model).fetch()
     more = lane.need
@@ -59,6 +73,123 @@ def test_out_of_memory_halves_the_seats_and_painting_goes_on(
         assert before is not None
         assert np.abs(after.astype(int) - before.astype(int)).max() <= 1
     assert not lane.halve(), "there is one seat on each device, and no other model"
+
+
+def live_arrays() -> list[jax.Array]:
+    return list(jax.live_arrays())  # type: ignore[no-untyped-call]
+
+
+def allocated(before: Sequence[jax.Array]) -> int:
+    """The bytes of all arrays that were not there before."""
+    known = set(map(id, before))
+    return sum(array.nbytes for array in live_arrays() if id(array) not in known)
+
+
+class WatchedResidency(Residency):
+    """Looks, whenever memory is claimed, how much has been allocated since it was made; may refuse."""
+
+    def __init__(self, mesh: Mesh, *, grants: bool = True) -> None:
+        super().__init__(mesh)
+        self.allocated: list[int] = []
+        self.at_claim: list[bool] = []
+        self.look: Callable[[], bool] = lambda: False
+        self._grants = grants
+        self._before = live_arrays()
+
+    def claim(self, who: Hashable, need: Need) -> bool:
+        self.allocated.append(allocated(self._before))
+        self.at_claim.append(self.look())
+        return self._grants and super().claim(who, need)
+
+
+def test_a_lane_allocates_its_seats_only_after_their_memory_was_claimed(
+    model: LoadedModel, compiler: Compiler, device_lanes: dict[Lane, DeviceLane]
+) -> None:
+    assert device_lanes, "its programs are there"
+    compile_with = partial(lane_of, model, compiler)
+    watched, before = WatchedResidency(compiler.mesh), live_arrays()
+    lane = open_lane(compile_with, UNGUIDED.lane, watched, SEATS, NOWHERE)
+    assert watched.allocated == [0]
+    assert allocated(before) == lane.need.held * 2
+
+
+def test_empty_seats_are_allocated_after_those_before_were_freed(
+    model: LoadedModel, compiler: Compiler, device_lanes: dict[Lane, DeviceLane]
+) -> None:
+    lane, before = device_lanes[UNGUIDED.lane].anew(), live_arrays()
+    programs, held = lane._programs, []
+
+    def empty() -> Any:
+        held.append(allocated(before))
+        return programs.empty()
+
+    lane._programs = dataclasses.replace(programs, empty=cast("Program", empty))
+    lane.reset()
+    lane.reset()
+    assert held == [0, 0]
+
+
+def test_a_shortage_while_the_decoder_is_compiled_costs_no_seats(
+    model: LoadedModel,
+    compiler: Compiler,
+    device_lanes: dict[Lane, DeviceLane],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fewer seats would not make it smaller: it is tried again."""
+    assert device_lanes, "its programs are there"
+    said: list[str] = []
+    other = Compiler(mesh=compiler.mesh, report=said.append)
+    known = {key: made for key, made in compiler._programs.items() if "decode" not in str(key)}
+    other._programs.update(known)
+    compile_really, left = Lowered.compile, [SHORTAGE]
+
+    def compile_or_fail(lowered: Lowered, *options: Any) -> Compiled:
+        if left:
+            raise left.pop()
+        return compile_really(lowered, *options)
+
+    monkeypatch.setattr(Lowered, "compile", compile_or_fail)
+    lane = open_lane(partial(lane_of, model, other), UNGUIDED.lane, model.residency, SEATS, NOWHERE)
+    assert left == []
+    assert lane.seats_per_device == SEATS
+    assert [line.partition(" in ")[0] for line in said] == [
+        "tiny:16x16 decode could not be compiled for want of memory: trying again",
+        "compiled tiny:16x16 decode",
+    ]
+    assert paint(lane, model).fetch() is not None
+
+
+FROM_PICTURE = like(UNGUIDED, init_image=encode_png(np.zeros((16, 16, 3), np.uint8), UNGUIDED), strength=0.5)
+
+
+def test_an_image_that_starts_from_a_picture_is_never_painted_from_noise_instead(
+    model: LoadedModel, compiler: Compiler, device_lanes: dict[Lane, DeviceLane]
+) -> None:
+    assert device_lanes, "its programs are there"
+    lane = lane_of(model, compiler, SEATS)
+    lane.reset()
+    with pytest.raises(DevicesFailed, match="cannot start from pictures"):
+        lane.admit({0: model.prepare(FROM_PICTURE)})
+
+
+@pytest.mark.parametrize("grants", [True, False])
+def test_a_lane_starts_from_pictures_only_once_memory_for_it_was_claimed(
+    grants: bool,
+    model: LoadedModel,
+    compiler: Compiler,
+    device_lanes: dict[Lane, DeviceLane],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert device_lanes, "its programs are there"
+    watched = WatchedResidency(compiler.mesh, grants=grants)
+    monkeypatch.setattr(model, "residency", watched)
+    lane = lane_of(model, compiler, SEATS)
+    watched.look = lambda: lane.starts_from_pictures
+    with nullcontext() if grants else pytest.raises(DevicesFailed, match="no memory for start pictures"):
+        lane.prepare_pictures()
+    assert watched.at_claim == [False]
+    assert lane.starts_from_pictures is grants
+    assert lane.anew().starts_from_pictures is grants
 
 
 @pytest.mark.parametrize(
@@ -110,6 +241,7 @@ def test_a_picture_beyond_bfloat16_is_decoded_again_in_float32(
     assert not lane.retries
     lane.prepare_retry()
     assert lane.retries
+    lane.reset()
     picture = paint(lane, half_blind)
     assert picture.fetch() is None
     again = lane.decode_again(picture.fetch_latents())
@@ -121,7 +253,7 @@ def test_a_picture_beyond_bfloat16_is_decoded_again_in_float32(
 
 
 def test_an_autoencoder_in_float32_is_not_tried_again(device_lanes: dict[Lane, DeviceLane]) -> None:
-    lane = copy.copy(device_lanes[UNGUIDED.lane])
+    lane = device_lanes[UNGUIDED.lane].anew()
     lane.prepare_retry()
     assert not lane.retries
     assert lane.decode_again(np.zeros((8, 8, 4), np.float32)) is None

@@ -66,6 +66,7 @@ def open_both(
             lane = dataclasses.replace(PLAIN.lane, model=name)
             device = DeviceLane(lane, models[name], seats_per_device=SEATS_PER_DEVICE, compiler=shared)
             assert residency.claim(lane, device.need)
+            device.reset()
             seats: Seats[Any] = Seats(
                 devices=device.seats // SEATS_PER_DEVICE,
                 seats_per_device=SEATS_PER_DEVICE,
