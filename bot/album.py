@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from bot.artifacts import Artifacts
 from bot.errors import StoreUnavailable
+from bot.jobs import Job
 from bot.store.files import GOING_SECONDS
 from bot.store.store import Store
 
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 20
+FORGOTTEN_AT_ONCE = 25
 PAUSE_SECONDS = 0.1  # a deletion takes milliseconds
 
 
@@ -74,3 +76,29 @@ async def drop(store: Store, artifacts: Artifacts, names: Collection[str]) -> in
     if deleted:
         await store.files_deleted(deleted)
     return len(deleted)
+
+
+async def _leave_alone(_jobs: Sequence[Job]) -> None:
+    """What is done with jobs before they are forgotten, where nothing is to be done."""
+
+
+async def forget(
+    store: Store,
+    artifacts: Artifacts,
+    *,
+    user_id: int | None = None,
+    guild_id: int | None = None,
+    first: Callable[[Sequence[Job]], Awaitable[None]] = _leave_alone,
+) -> int:
+    """Delete all jobs of one person or of one server with their files, the newest first; how many.
+
+    `first` is called with some jobs at a time before their rows go: what dies in between can be begun again.
+    """
+    forgotten = 0
+    while jobs := await store.jobs_of(user_id=user_id, guild_id=guild_id, limit=FORGOTTEN_AT_ONCE):
+        await first(jobs)
+        await drop(store, artifacts, await store.erase([job.id for job in jobs]))
+        forgotten += len(jobs)
+    if user_id is not None:
+        await store.erase_share(user_id)
+    return forgotten

@@ -81,6 +81,7 @@ def demo(port: int | None, once: bool) -> None:
     run_demo(port=port, once=once, report=click.echo)
 
 
+ID = click.IntRange(1, 2**63 - 1)
 CONFIG = click.option(
     "--config", "path", required=True, type=click.Path(path_type=Path), help="The TOML file."
 )
@@ -187,6 +188,25 @@ def _check_folders(checkpoints: Sequence[str]) -> None:
     missing = [source for source in local if not Path(source).expanduser().exists()]
     if missing:
         raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
+
+
+@commands.command()
+@CONFIG
+@click.option("--user", "user_id", type=ID, help="Id of the person.")
+@click.option("--server", "guild_id", type=ID, help="Id of the server.")
+def forget(path: Path, user_id: int | None, guild_id: int | None) -> None:
+    """Delete all that the queue keeps of a person or of a server.
+
+    Requests with their prompts, pictures, and the pictures they were started from. It works beside a running
+    bot. Messages that were sent to Discord stay there.
+    """
+    if (user_id is None) is (guild_id is None):
+        raise click.UsageError("Say --user ID or --server ID, and not both.")
+    config = _configured(path)
+    from bot.app.forgetting import forget_now
+
+    count = forget_now(config, user_id=user_id, guild_id=guild_id)
+    click.echo(f"{count} requests are forgotten, with their pictures.")
 
 
 @commands.command()

@@ -294,6 +294,7 @@ class RetentionConfig(_Section):
     picture_days: Annotated[float, Field(ge=0, le=36500)] = 30.0
     pictures_gib: Annotated[float, Field(ge=0, le=1_000_000)] = 20.0
     job_days: Annotated[float, Field(ge=0, le=36500, validate_default=True)] = 365.0
+    left_server_days: Annotated[float, Field(ge=0, le=36500)] = 30.0
 
     @field_validator("job_days")
     @classmethod

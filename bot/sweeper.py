@@ -11,7 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bot.album import drop
+from bot.album import drop, forget
 from bot.artifacts import Artifacts
 from bot.config import RetentionConfig
 from bot.errors import StoreUnavailable
@@ -38,6 +38,7 @@ class Bounds:
     file_seconds: float = math.inf
     file_bytes: float = math.inf
     job_seconds: float = math.inf
+    left_seconds: float = math.inf
 
 
 def bounds_of(config: RetentionConfig) -> Bounds:
@@ -46,6 +47,7 @@ def bounds_of(config: RetentionConfig) -> Bounds:
         file_seconds=config.picture_days * DAY_SECONDS or math.inf,
         file_bytes=config.pictures_gib * 2**30 or math.inf,
         job_seconds=config.job_days * DAY_SECONDS or math.inf,
+        left_seconds=config.left_server_days * DAY_SECONDS or math.inf,
     )
 
 
@@ -91,6 +93,7 @@ class Sweeper:
         await self._drop_too_many(now)
         await self._forget(now)
         await self._forget_tokens(now)
+        await self._forget_servers(now)
         await self._drop_orphans(now)
 
     async def _on_duty(self) -> bool:
@@ -148,6 +151,15 @@ class Sweeper:
         while await self._on_duty():
             if not await self._store.forget_tokens(before=now, limit=TOKENS_AT_ONCE):
                 break
+
+    async def _forget_servers(self, now: float) -> None:
+        """Delete what was asked for in servers that sent the bot away long ago."""
+        before = now - self._bounds.left_seconds
+        if not math.isfinite(before):
+            return
+        for guild_id in await self._store.departed(before=before):
+            forgotten = await forget(self._store, self._artifacts, guild_id=guild_id)
+            log.info("%d jobs forgotten of server %d, which removed the bot", forgotten, guild_id)
 
     async def _drop_orphans(self, now: float) -> None:
         """Drop files of no job among those announced since the last look that came to its end."""

@@ -14,7 +14,7 @@ from discord.utils import MISSING
 
 from bot.artifacts import Artifacts
 from bot.config import Config
-from bot.errors import ConfigurationError
+from bot.errors import ConfigurationError, StoreUnavailable
 from bot.front.attachments import Attachments
 from bot.front.commands import commands
 from bot.front.counting import Counting
@@ -146,7 +146,8 @@ class Bot(discord.AutoShardedClient):
         return True
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
-        """Register where we were invited, or invited again, if the configuration names that server."""
+        """Keep what was asked for there, and register if the configuration names that server."""
+        await self._noted(self.parts.store.note_presence([guild.id]))
         for served in self.guilds_served:
             if served.id == guild.id:
                 await self._register_in(served)
@@ -161,6 +162,32 @@ class Bot(discord.AutoShardedClient):
             shards,
             self.shard_count,
         )
+
+        await self._note_servers()
+
+    async def on_guild_remove(self, guild: discord.Guild) -> None:
+        """Note that a server sent the bot away: what was asked for there is deleted after some time."""
+        log.info("server %d has removed the bot", guild.id)
+        await self._noted(self.parts.store.note_departure([guild.id]))
+
+    async def _note_servers(self) -> None:
+        """Note which servers of these shards came and went while nobody listened."""
+        here = {guild.id for guild in self.guilds}
+        await self._noted(self.parts.store.note_presence(here))
+        try:
+            known = await self.parts.store.servers()
+        except StoreUnavailable as error:
+            log.error("servers that went meanwhile cannot be looked for: %s", error)
+            return
+        count = self.shard_count or 1
+        gone = {one for one in known - here if (one >> 22) % count in self.shards}
+        await self._noted(self.parts.store.note_departure(gone))
+
+    async def _noted(self, verb: Awaitable[None]) -> None:
+        try:
+            await verb
+        except StoreUnavailable as error:
+            log.error("which servers the bot is in cannot be noted: %s", error)
 
     async def hear_no_more(self) -> None:
         """Leave the gateway, and finish what was asked until now: at once when nothing is under way."""

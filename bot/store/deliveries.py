@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Delivery
-from bot.store.files import let_go
+from bot.store.forgetting import files_of, forget_words, let_go_unneeded
 from bot.store.rows import load_jobs
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
@@ -101,7 +101,7 @@ class DeliveryVerbs(Verbs):
             await connection.execute(_ended(delivery, next_try_at=at))
 
     async def delete_result(self, job_id: str, *, user_id: int | None) -> list[str]:
-        """Forget the pictures of a job, and cancel and never deliver what is not done.
+        """Forget the pictures of a job and what was said for them, cancel and never deliver what is not done.
 
         `user_id` is who asks, None a moderator. Returns the names of the files, painted or started from, that
         no other job shows or starts from: the caller deletes them and tells `files_deleted`. Raises
@@ -112,7 +112,9 @@ class DeliveryVerbs(Verbs):
             await lock_owned_job(connection, job_id, user_id)
             await cancel_images(connection, job_id, now=now)
             news.cancelled = True
-            artifacts = await _forget_files(connection, job_id)
+            names = await files_of(connection, [job_id])
+            await _name_no_files(connection, job_id)
+            await forget_words(connection, job_id)
             await connection.execute(
                 sa.update(jobs)
                 .where(jobs.c.id == job_id)
@@ -125,10 +127,7 @@ class DeliveryVerbs(Verbs):
                 )
                 .values(outcome=DELETED, settled_at=now)
             )
-            needed = await _needed(connection, artifacts)
-            unneeded = [artifact for artifact in artifacts if artifact not in needed]
-            await let_go(connection, unneeded, now=now)
-        return unneeded
+            return await let_go_unneeded(connection, names, now=now)
 
 
 def _due(now: float) -> sa.ColumnElement[bool]:
@@ -142,26 +141,9 @@ def _due(now: float) -> sa.ColumnElement[bool]:
     return deliveries.c.outcome.is_(None) & over
 
 
-async def _forget_files(connection: AsyncConnection, job_id: str) -> list[str]:
-    """Let a job name no file any more; those it named."""
-    painted, started = images.c.job_id == job_id, start_pictures.c.job_id == job_id
-    named = sa.union(
-        sa.select(images.c.artifact).where(painted, images.c.artifact.is_not(None)),
-        sa.select(start_pictures.c.artifact).where(started),
-    )
-    artifacts = list(await connection.scalars(named))
-    await connection.execute(sa.update(images).where(painted).values(artifact=None))
-    await connection.execute(sa.delete(start_pictures).where(started))
-    return artifacts
-
-
-async def _needed(connection: AsyncConnection, artifacts: Sequence[str]) -> set[str]:
-    """Those of `artifacts` that some job shows or starts from."""
-    named = sa.union(
-        sa.select(images.c.artifact).where(images.c.artifact.in_(artifacts)),
-        sa.select(start_pictures.c.artifact).where(start_pictures.c.artifact.in_(artifacts)),
-    )
-    return set(await connection.scalars(named))
+async def _name_no_files(connection: AsyncConnection, job_id: str) -> None:
+    await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(artifact=None))
+    await connection.execute(sa.delete(start_pictures).where(start_pictures.c.job_id == job_id))
 
 
 def shown_by(front: str) -> sa.ColumnElement[bool]:

@@ -38,7 +38,8 @@ async def next_of_family(connection: AsyncConnection, job_id: str) -> Wanted:
     Locks nothing: of two that ask for the same place, the unique index lets one in. The first job's row is
     not touched at all, since claims hold rows of jobs while they wait for the virtual clock.
     """
-    look = sa.select(jobs.c.recipe, jobs.c.family, jobs.c.repeat).where(jobs.c.id == job_id)
+    look = sa.select(jobs.c.recipe, jobs.c.family, jobs.c.repeat)
+    look = look.where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))  # of those nothing is left
     row = (await connection.execute(look)).first()
     if row is None:
         raise UnknownJob(job=job_id)

@@ -18,6 +18,7 @@ from bot.store.database import insert
 from bot.store.deliveries import shown_by
 from bot.store.families import Wanted, Wish, next_of_family
 from bot.store.files import use_files
+from bot.store.forgetting import source_of
 from bot.store.rows import load_job, load_jobs, recipe_values
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
@@ -240,8 +241,11 @@ class _Adding:
         ]
         await _add_images(connection, job_id, wanted.recipe, rows)
         if names := set(wanted.recipe.start_pictures):
-            starts = [{"job_id": job_id, "artifact": name} for name in sorted(names)]
-            await connection.execute(sa.insert(start_pictures), starts)
+            repeats = "family" in wanted.place
+            for name in sorted(names):
+                source = await source_of(connection, name, repeats=repeats)
+                start = {"job_id": job_id, "artifact": name, "source": source}
+                await connection.execute(sa.insert(start_pictures).values(start))
             await use_files(connection, names, now=self.now)
         mine = last_tags.c.user_id == self.origin.user_id
         await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import FileState
 from bot.store.database import insert
 from bot.store.files import GOING_SECONDS, let_go, named
+from bot.store.forgetting import files_of
 from bot.store.tables import HOLDS_TOKEN, deliveries, duties, files, images, jobs, start_pictures
 from bot.store.transitions import ACTIVE
 from bot.store.verbs import Verbs
@@ -127,7 +127,7 @@ class RetentionVerbs(Verbs):
         still = sa.select(jobs.c.id).where(jobs.c.id.in_(few), forgettable).order_by(jobs.c.id)
         async with self._database.write() as connection:
             job_ids = list(await connection.scalars(still.with_for_update(skip_locked=True)))
-            names = await _files_of(connection, job_ids)
+            names = await files_of(connection, job_ids)
             await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(job_ids)))
             nameless = sa.select(files.c.name).where(files.c.name.in_(names), _STILL_KEPT, ~named())
             chosen = list(await connection.scalars(nameless.order_by(files.c.name)))
@@ -186,11 +186,3 @@ def _needed() -> sa.ColumnElement[bool]:
         deliveries.c.outcome.is_(None),
     )
     return started | painted | undelivered
-
-
-async def _files_of(connection: AsyncConnection, job_ids: list[str]) -> list[str]:
-    of_jobs = sa.union(
-        sa.select(images.c.artifact).where(images.c.job_id.in_(job_ids), images.c.artifact.is_not(None)),
-        sa.select(start_pictures.c.artifact).where(start_pictures.c.job_id.in_(job_ids)),
-    )
-    return list(await connection.scalars(of_jobs))

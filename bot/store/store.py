@@ -10,6 +10,7 @@ from bot.store.clock import Clock
 from bot.store.database import Database
 from bot.store.deliveries import DeliveryVerbs
 from bot.store.files import FileVerbs
+from bot.store.forgetting import ForgettingVerbs
 from bot.store.leases import LeaseVerbs
 from bot.store.offers import OfferVerbs
 from bot.store.positions import PositionVerbs
@@ -27,6 +28,7 @@ class Store(
     ProcessVerbs,
     FileVerbs,
     RetentionVerbs,
+    ForgettingVerbs,
     BacklogVerbs,
 ):
     """Jobs, images, leases, deliveries, processes and what is known of files, in one database.

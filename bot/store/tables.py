@@ -120,7 +120,15 @@ start_pictures = sa.Table(
     metadata,
     sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("artifact", sa.String(255), primary_key=True),
+    sa.Column("source", sa.String(8), nullable=False, server_default="own"),  # own, lent or painted
     sa.Index(None, "artifact"),
+)
+
+departures = sa.Table(
+    "departures",  # servers that sent the bot away
+    metadata,
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("left_at", sa.Double, nullable=False),
 )
 
 files = sa.Table(

@@ -5,7 +5,7 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
 from bot.errors import NotYours, StaleLease
-from bot.jobs import Delivery, Job, Position, State
+from bot.jobs import Delivery, Job, Notes, Position, State
 from bot.store import Store
 
 
@@ -66,12 +66,17 @@ async def test_a_retry_is_due_at_its_time_and_counted(store: Store, clock: Clock
     assert (again.id, again.attempts) == (delivery.id, 1)
 
 
-async def test_a_deleted_result_names_its_files_and_keeps_its_recipe(store: Store, clock: Clock) -> None:
+async def test_a_deleted_result_names_its_files_and_keeps_nothing_that_was_said(
+    store: Store, clock: Clock
+) -> None:
     job = await finished(store, 1, variants=3)
     assert await store.delete_result(job.id, user_id=1) == ["aa/aa.png"]
     deleted = await store.job(job.id)
     assert deleted.deleted_at == clock.now
-    assert (deleted.state, deleted.recipe) == (State.DONE, job.recipe)
+    assert deleted.state is State.DONE
+    assert (deleted.recipe.prompt, deleted.recipe.negative_prompt) == ("", "")
+    assert (deleted.origin.interaction_token, deleted.origin.user_name) == ("", "")
+    assert {image.notes for image in deleted.images} == {Notes()}
     assert {image.artifact for image in deleted.images} == {None}
     assert await store.undelivered(limit=10) == []
 

@@ -83,8 +83,8 @@ async def test_a_job_of_the_first_version_is_painted_by_this_one(
     assert (claim.request, claim.init_image) == (job.recipe.request(0), None)
     done = await store.complete(claim, artifact="aa/aa.png", seconds=2.0)
     assert done.state is State.DONE
-    assert await store.delete_result(job.id, user_id=None) == ["aa/aa.png"]
     assert (await store.enqueue_again(job.id, origin(2))).recipe.seed == 8
+    assert await store.delete_result(job.id, user_id=None) == ["aa/aa.png"]
     assert await store.drop_files(before=2.0, limit=9) == []
     assert await store.drop_files(before=3.0, limit=9) == ["bb/old.png"]
     await store.close()

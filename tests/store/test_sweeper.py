@@ -272,8 +272,23 @@ async def test_a_place_with_errors_of_its_own_is_one_sentence(monkeypatch: pytes
 
 def test_bounds_come_from_the_configuration_and_zero_is_none() -> None:
     assert sweeper.bounds_of(RetentionConfig()) == Bounds(
-        file_seconds=30 * DAY, file_bytes=20 * 2**30, job_seconds=365 * DAY
+        file_seconds=30 * DAY, file_bytes=20 * 2**30, job_seconds=365 * DAY, left_seconds=30 * DAY
     )
-    nothing = RetentionConfig(picture_days=0, pictures_gib=0, job_days=0)
+    nothing = RetentionConfig(picture_days=0, pictures_gib=0, job_days=0, left_server_days=0)
     assert sweeper.bounds_of(nothing) == Bounds()
     assert math.isinf(Bounds().file_bytes)
+
+
+async def test_what_was_asked_for_in_a_server_goes_some_time_after_it_removed_the_bot(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    await painted(store, artifacts, 1)
+    sweeping = make(store, artifacts, clock, Bounds(left_seconds=30 * DAY))
+    await store.note_departure([21])
+    clock.now += 29 * DAY
+    await sweeping.sweep()
+    assert len(await store.jobs_of(guild_id=21, limit=9)) == 1
+    clock.now += 2 * DAY
+    await sweeping.sweep()
+    assert await store.jobs_of(guild_id=21, limit=9) == []
+    assert await there(artifacts) == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import Iterator
@@ -9,8 +10,10 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from recipes import RECIPE, origin
 
 from bot.cli import main
+from bot.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -151,6 +154,35 @@ def test_the_version_is_told_or_where_it_is_missing(
     monkeypatch.setattr("bot.cli.version", not_installed)
     assert run(monkeypatch, "--version") == 1
     assert "not installed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("whose", [["--user", "11"], ["--server", "21"]])
+def test_an_operator_has_a_person_or_a_server_forgotten(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, whose: list[str]
+) -> None:
+    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    config = tmp_path / "config.toml"
+    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
+    asyncio.run(_ask(database, [1, 2]))
+    assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
+    assert capsys.readouterr().out == "2 requests are forgotten, with their pictures.\n"
+    assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
+    assert capsys.readouterr().out == "0 requests are forgotten, with their pictures.\n"
+
+
+def test_forgetting_wants_one_person_or_one_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for whose in ([], ["--user", "11", "--server", "21"]):
+        assert run(monkeypatch, "forget", "--config", "config.toml", *whose) == 2
+        assert "--user ID or --server ID" in capsys.readouterr().err
+
+
+async def _ask(database: str, numbers: list[int]) -> None:
+    store = await Store.open(database)
+    for number in numbers:
+        await store.enqueue(RECIPE, origin(number))
+    await store.close()
 
 
 def test_help_names_every_command(

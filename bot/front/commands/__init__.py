@@ -9,10 +9,18 @@ from bot.front.commands.describing import Command
 from bot.front.commands.help import help_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
+from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from sdjax_engine.request import Offer
 
 
 def commands(offers: Sequence[Offer]) -> list[Command]:
     """All commands, with options as far as `offers` reach."""
-    return [imagine_command(offers), queue_command(), history_command(), cancel_command(), help_command()]
+    return [
+        imagine_command(offers),
+        queue_command(),
+        history_command(),
+        cancel_command(),
+        privacy_command(),
+        help_command(),
+    ]

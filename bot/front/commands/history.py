@@ -133,7 +133,8 @@ def message_address(job: Job) -> str | None:
 
 def _parts(job: Job, texts: Texts) -> Iterator[str]:
     yield f"<t:{int(job.created_at)}:R>"
-    yield shown(job.recipe.prompt, SHOWN_PROMPT)
+    if job.recipe.prompt:
+        yield shown(job.recipe.prompt, SHOWN_PROMPT)
     yield texts.ngettext("{count} picture", "{count} pictures", len(job.images))
     yield _outcome(job, texts)
     if address := message_address(job):

@@ -6,6 +6,7 @@ from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
 from bot.front.views.delete import DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
+from bot.front.views.privacy import PrivacyButton
 from bot.front.views.show import ShowMenu
 from bot.front.views.vary import VaryButton
 
@@ -17,6 +18,7 @@ BUTTONS = (
     DeleteButton,
     EnlargeButton,
     HistoryButton,
+    PrivacyButton,
     ShowMenu,
     VaryButton,
 )
@@ -30,6 +32,7 @@ __all__ = [
     "DeleteButton",
     "EnlargeButton",
     "HistoryButton",
+    "PrivacyButton",
     "ShowMenu",
     "VaryButton",
 ]

@@ -1,0 +1,24 @@
+"""What an operator has forgotten: all of a person, or of a server."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bot.album import forget
+from bot.artifacts import Artifacts
+from bot.config import Config
+from bot.store import Store
+
+
+def forget_now(config: Config, *, user_id: int | None, guild_id: int | None) -> int:
+    """Delete the jobs and the files; how many jobs. Raises ConfigurationError or StoreUnavailable."""
+    return asyncio.run(_forget(config, user_id=user_id, guild_id=guild_id))
+
+
+async def _forget(config: Config, *, user_id: int | None, guild_id: int | None) -> int:
+    artifacts = Artifacts(config.queue.artifacts)
+    store = await Store.open(config.queue.database)
+    try:
+        return await forget(store, artifacts, user_id=user_id, guild_id=guild_id)
+    finally:
+        await store.close()

@@ -1,0 +1,165 @@
+"""`/privacy`: what is kept of a person; they alone see it, take it with them, or have it deleted."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Sequence
+
+import aiohttp
+import discord
+from discord.app_commands import locale_str
+
+from bot.album import forget
+from bot.delivery.buttons import ButtonContent
+from bot.delivery.layout import layout
+from bot.delivery.render import MessageContent, Tone
+from bot.errors import MissingArtifact, StoreUnavailable
+from bot.front.answers import page
+from bot.front.commands.describing import Command, make_command
+from bot.front.exporting import files_of, packed
+from bot.front.first_answers import acknowledge, acknowledge_press
+from bot.front.parts import Interaction, Parts, parts_of
+from bot.jobs import Job
+from bot.texts import Texts
+
+log = logging.getLogger(__name__)
+
+EXPORT, ASK, FORGET = "export", "ask", "forget"
+ARCHIVE = "sdjax.zip"
+ARCHIVE_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES - 2 * 1024 * 1024  # the rest is for the JSON
+PAGE_JOBS = 200
+UNREACHABLE = (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError)
+
+
+def privacy_command() -> Command:
+    """The command."""
+    return make_command(
+        name="privacy",
+        description=locale_str("What is kept of you: read it, take it with you, or have it deleted."),
+        run=show_privacy,
+    )
+
+
+async def show_privacy(interaction: Interaction) -> None:
+    """What is kept and for how long, and the buttons that export and delete it."""
+    await acknowledge(interaction, private=True)
+    view = privacy_view(parts_of(interaction).texts(interaction))
+    await interaction.edit_original_response(view=view)
+
+
+def privacy_view(texts: Texts) -> discord.ui.LayoutView:
+    """The answer to the command."""
+    heading = texts.gettext("What is kept of you")
+    lines = [
+        texts.gettext(
+            "Your requests: prompts, settings, pictures that you sent, your id, your name and your language."
+        ),
+        texts.gettext("The pictures that were painted for you, and what the safety checker found in them."),
+        texts.gettext("**{delete}** under a picture deletes its request.", delete=texts.gettext("Delete")),
+    ]
+    row = (
+        ButtonContent(label=texts.gettext("Export"), custom_id=f"privacy:{EXPORT}"),
+        ButtonContent(label=texts.gettext("Delete everything"), custom_id=f"privacy:{ASK}", dangerous=True),
+    )
+    text = "\n".join([f"### {heading}", *(f"- {line}" for line in lines)])
+    return layout(MessageContent(heading=text, rows=(row,), tone=Tone.WAITING))
+
+
+async def export(interaction: Interaction) -> None:
+    """Send the person what is kept of them, with as many of their pictures as a message takes."""
+    await acknowledge(interaction, private=True)
+    parts = parts_of(interaction)
+    texts = parts.texts(interaction)
+    jobs = await _all_jobs(parts, interaction.user.id)
+    names = files_of(jobs)
+    files = await _files(parts, names)
+    archive = await parts.fitting.run(packed, jobs, files)
+    said = texts.ngettext(
+        "{count} request of yours is kept.", "{count} requests of yours are kept.", len(jobs)
+    )
+    if len(files) < len(names):
+        said += " " + texts.gettext(
+            "{count} of {total} pictures fit into this file, the newest first.",
+            count=len(files),
+            total=len(names),
+        )
+    await interaction.edit_original_response(
+        content=said, attachments=[discord.File(io.BytesIO(archive), filename=ARCHIVE)]
+    )
+
+
+async def ask(interaction: Interaction) -> None:
+    """Let the person confirm that all of theirs is deleted."""
+    await acknowledge_press(interaction)
+    texts = parts_of(interaction).texts(interaction)
+    question = texts.gettext(
+        "All your requests and pictures are deleted, what waits is cancelled, and the messages that "
+        "show them are removed. This cannot be undone."
+    )
+    row = (
+        ButtonContent(
+            label=texts.gettext("Delete everything now"), custom_id=f"privacy:{FORGET}", dangerous=True
+        ),
+    )
+    view = layout(MessageContent(heading=question, rows=(row,), tone=Tone.FAILED))
+    await interaction.edit_original_response(view=view)
+
+
+async def forget_all(interaction: Interaction) -> None:
+    """Delete all that is kept of the person, and the messages that show it."""
+    await acknowledge_press(interaction)
+    parts = parts_of(interaction)
+    texts = parts.texts(interaction)
+    await interaction.edit_original_response(
+        view=page(texts.gettext("Everything of yours is being deleted."))
+    )
+
+    async def remove_messages(jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            await _remove_message(interaction.client, job)
+
+    user_id = interaction.user.id
+    count = await forget(parts.store, parts.artifacts, user_id=user_id, first=remove_messages)
+    said = texts.ngettext("{count} request was deleted.", "{count} requests were deleted.", count)
+    await interaction.edit_original_response(view=page(said))
+
+
+async def _remove_message(client: discord.Client, job: Job) -> None:
+    """Remove the message that shows a job, if Discord still lets the bot."""
+    ephemeral = job.origin.private and job.message_channel_id is None
+    if job.message_id is None or ephemeral or job.deleted_at is not None:
+        return
+    place = job.message_channel_id or job.origin.channel_id
+    guild_id = None if job.message_channel_id else job.origin.guild_id  # elsewhere is a direct message
+    channel = client.get_partial_messageable(place, guild_id=guild_id)
+    try:
+        await channel.get_partial_message(job.message_id).delete()
+    except UNREACHABLE as error:
+        log.info("the message of the job %s stays: %s", job.id, error)
+
+
+async def _all_jobs(parts: Parts, user_id: int) -> list[Job]:
+    """Every job of the person, the newest first."""
+    jobs = await parts.store.history(user_id, limit=PAGE_JOBS)
+    while further := await parts.store.history(
+        user_id, older_than=jobs[-1].origin.interaction_id if jobs else 0, limit=PAGE_JOBS
+    ):
+        jobs += further
+    return jobs
+
+
+async def _files(parts: Parts, names: Sequence[str]) -> dict[str, bytes]:
+    """The files of these names that are still there, until there is no room for more."""
+    files: dict[str, bytes] = {}
+    room = ARCHIVE_LIMIT
+    for name in names:
+        try:
+            data = await parts.artifacts.get(name)
+        except (MissingArtifact, StoreUnavailable):
+            continue
+        if len(data) > room:
+            break
+        files[name] = data
+        room -= len(data)
+    return files

@@ -1,0 +1,72 @@
+"""All that is kept of one person, as a file for them; no Discord here."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.jobs import Job
+
+REQUESTS = "requests.json"
+
+
+def described(job: Job) -> dict[str, Any]:
+    """A job as its person may read it: what was said, where and when, and what became of each picture."""
+    recipe, origin = job.recipe, job.origin
+    return {
+        "id": job.id,
+        "asked_at": datetime.fromtimestamp(job.created_at, UTC).isoformat(timespec="seconds"),
+        "server": origin.guild_id,
+        "channel": origin.channel_id,
+        "message": job.message_id,
+        "private": origin.private,
+        "your_id": origin.user_id,
+        "your_name": origin.user_name,
+        "language": origin.locale,
+        "state": job.state.value,
+        "deleted": job.deleted_at is not None,
+        "prompt": recipe.prompt,
+        "negative_prompt": recipe.negative_prompt,
+        "model": recipe.model,
+        "size": [recipe.width, recipe.height],
+        "steps": recipe.num_inference_steps,
+        "guidance": recipe.guidance_scale,
+        "sampler": recipe.sampler.value,
+        "loras": {lora.name: lora.weight for lora in recipe.loras},
+        "started_from": list(recipe.start_pictures),
+        "strength": recipe.strength,
+        "pictures": [
+            {
+                "seed": image.seed,
+                "state": image.state.value,
+                "file": image.artifact,
+                "safety_scores": None if image.notes.safety is None else image.notes.safety.concepts,
+            }
+            for image in job.images
+        ],
+    }
+
+
+def files_of(jobs: Sequence[Job]) -> list[str]:
+    """The files of these jobs, those of the first jobs first: painted ones, and those they started from."""
+    named = [name for job in jobs for name in (*_painted(job), *job.recipe.start_pictures)]
+    return list(dict.fromkeys(named))
+
+
+def _painted(job: Job) -> list[str]:
+    return [image.artifact for image in job.images if image.artifact]
+
+
+def packed(jobs: Sequence[Job], files: Mapping[str, bytes]) -> bytes:
+    """A ZIP archive of the jobs as JSON, and of these files; takes long for many, so call it in a thread."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+        words = json.dumps([described(job) for job in jobs], ensure_ascii=False, indent=1)
+        made.writestr(REQUESTS, words)
+        for name, data in files.items():
+            made.writestr(name, data, zipfile.ZIP_STORED)  # a picture is compressed already
+    return archive.getvalue()

@@ -1,0 +1,140 @@
+"""Verbs that forget what is a person's or a server's, and when servers sent the bot away."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import Job
+from bot.store.database import insert
+from bot.store.files import let_go
+from bot.store.rows import load_jobs, recipe_from, recipe_values
+from bot.store.tables import departures, images, jobs, last_tags, start_pictures, virtual_clock
+from bot.store.transitions import ACTIVE, cancel_images
+from bot.store.verbs import Verbs
+
+OWN, LENT, PAINTED = "own", "lent", "painted"  # whose a picture to start from is: see `source_of`
+
+
+class ForgettingVerbs(Verbs):
+    """What people and operators do so that nothing of them is kept."""
+
+    async def jobs_of(
+        self, *, user_id: int | None = None, guild_id: int | None = None, limit: int
+    ) -> list[Job]:
+        """The newest jobs of one person or of one server, whatever became of them."""
+        look = sa.select(jobs.c.id).where(_of(user_id=user_id, guild_id=guild_id))
+        async with self._database.read() as connection:
+            ordered = look.order_by(jobs.c.interaction_id.desc()).limit(limit)
+            return await load_jobs(connection, list(await connection.scalars(ordered)))
+
+    async def erase(self, job_ids: Collection[str]) -> list[str]:
+        """Delete these jobs' rows, whatever state they are in; workers stop painting them.
+
+        Returns the files that nothing else needs: the caller deletes them and tells `files_deleted`.
+        """
+        now = self._clock()
+        which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
+        async with self._changing() as (connection, news):
+            locked = list(await connection.scalars(which.with_for_update()))
+            for job_id in locked:
+                await cancel_images(connection, job_id, now=now)  # what was never painted costs nothing
+            names = await files_of(connection, locked)
+            await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(locked)))
+            unneeded = await let_go_unneeded(connection, names, now=now)
+            news.cancelled = True
+        return unneeded
+
+    async def erase_share(self, user_id: int) -> None:
+        """Forget how much was painted for a person, unless others would wait for that."""
+        time = sa.select(virtual_clock.c.time).scalar_subquery()
+        idle = ~sa.exists().where(jobs.c.user_id == user_id)
+        paid = sa.delete(last_tags).where(last_tags.c.user_id == user_id, last_tags.c.tag <= time, idle)
+        async with self._database.write() as connection:
+            await connection.execute(paid)
+
+    async def servers(self) -> set[int]:
+        """The servers that jobs were asked for in."""
+        look = sa.select(jobs.c.guild_id).where(jobs.c.guild_id.is_not(None)).distinct()
+        async with self._database.read() as connection:
+            return set(await connection.scalars(look))
+
+    async def note_departure(self, guild_ids: Collection[int]) -> None:
+        """These servers have sent the bot away, at the latest now; the first such moment stays."""
+        now = self._clock()
+        async with self._database.write() as connection:
+            for guild_id in sorted(guild_ids):
+                row = insert(connection, departures).values(guild_id=guild_id, left_at=now)
+                await connection.execute(row.on_conflict_do_nothing())
+
+    async def note_presence(self, guild_ids: Collection[int]) -> None:
+        """The bot is in these servers."""
+        async with self._database.write() as connection:
+            here = departures.c.guild_id.in_(sorted(guild_ids))
+            await connection.execute(sa.delete(departures).where(here))
+
+    async def departed(self, *, before: float) -> list[int]:
+        """The servers that sent the bot away before this time, and of which jobs are kept."""
+        kept = sa.exists().where(jobs.c.guild_id == departures.c.guild_id)
+        look = sa.select(departures.c.guild_id).where(departures.c.left_at < before, kept)
+        async with self._database.read() as connection:
+            return list(await connection.scalars(look.order_by(departures.c.guild_id)))
+
+
+def _of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
+    if (user_id is None) is (guild_id is None):
+        raise ValueError("a person or a server, and not both")
+    return jobs.c.guild_id == guild_id if user_id is None else jobs.c.user_id == user_id
+
+
+async def forget_words(connection: AsyncConnection, job_id: str) -> None:
+    """Take from a job what its person said and what answers in their name: prompts, files, token."""
+    said = (await connection.execute(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))).scalar_one()
+    silent = replace(
+        recipe_from(said), prompt="", negative_prompt="", init_image=None, mask_image=None, loras=()
+    )
+    values: dict[str, Any] = {"recipe": recipe_values(silent), "interaction_token": ""}
+    values |= {"token_expires_at": 0.0, "user_name": ""}
+    await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
+    # The notes quote what had no room of a prompt.
+    await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(notes=sa.null()))
+
+
+async def files_of(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:
+    """The files that these jobs show or start from."""
+    painted = images.c.job_id.in_(job_ids) & images.c.artifact.is_not(None)
+    named = sa.union(
+        sa.select(images.c.artifact).where(painted),
+        sa.select(start_pictures.c.artifact).where(start_pictures.c.job_id.in_(job_ids)),
+    )
+    return list(await connection.scalars(named))
+
+
+async def let_go_unneeded(connection: AsyncConnection, names: Sequence[str], *, now: float) -> list[str]:
+    """Let those of these files go that no job needs; their names.
+
+    A job needs what it shows and what it starts from. What only ended repeats of another job start from goes
+    with the job whose person sent it.
+    """
+    active = sa.exists().where(jobs.c.id == start_pictures.c.job_id, jobs.c.state.in_(ACTIVE))
+    starts = start_pictures.c.artifact.in_(names) & ((start_pictures.c.source != LENT) | active)
+    needed = sa.union(
+        sa.select(images.c.artifact).where(images.c.artifact.in_(names)),
+        sa.select(start_pictures.c.artifact).where(starts),
+    )
+    kept = set(await connection.scalars(needed))
+    unneeded = [name for name in names if name not in kept]
+    await let_go(connection, unneeded, now=now)
+    return unneeded
+
+
+async def source_of(connection: AsyncConnection, name: str, *, repeats: bool) -> str:
+    """Whose a picture to start from is: painted here, sent with this job, or with the one it repeats."""
+    painted = sa.select(images.c.id).where(images.c.artifact == name).limit(1)
+    if await connection.scalar(painted) is not None:
+        return PAINTED
+    return LENT if repeats else OWN

@@ -1,0 +1,105 @@
+"""What is forgotten when a person, or an operator, wants nothing kept, on every database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+from finished_jobs import delivered
+from recipes import RECIPE, origin, recipe
+from stores import TTL, Clock
+
+from bot.errors import StaleLease, UnknownJob
+from bot.store import Store
+from bot.store.tables import last_tags
+
+UPLOAD, PICTURE, OTHER = "cc/upload.png", "aa/picture.png", "bb/other.png"
+HERE, MINA, OMAR = 21, 11, 12
+
+
+async def asked(
+    store: Store, number: int, artifact: str, *, of: str | None = None, user_id: int = MINA
+) -> str:
+    """A finished job of a person, started from the upload, or the same again; its id."""
+    where = replace(origin(number), user_id=user_id)
+    if of is None:
+        job = await store.enqueue(recipe(init_image=UPLOAD), where)
+    else:
+        job = await store.enqueue_again(of, where)
+    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    await store.expect_file(artifact, size=100)
+    await store.complete(claim, artifact=artifact, seconds=1.0)
+    return job.id
+
+
+async def test_an_upload_goes_with_its_job_though_others_repeated_it(store: Store) -> None:
+    first = await asked(store, 1, PICTURE)
+    repeat = await asked(store, 2, OTHER, of=first, user_id=OMAR)
+    assert set(await store.delete_result(first, user_id=MINA)) == {UPLOAD, PICTURE}
+    assert (await store.job(repeat)).images[0].artifact == OTHER
+
+
+async def test_an_upload_stays_while_a_repeat_is_to_be_painted_from_it(store: Store) -> None:
+    first = await asked(store, 1, PICTURE)
+    await store.enqueue_again(first, origin(2))
+    assert await store.delete_result(first, user_id=MINA) == [PICTURE]
+
+
+async def test_an_upload_stays_for_somebody_else_who_sent_it_too(store: Store) -> None:
+    first = await asked(store, 1, PICTURE)
+    await asked(store, 2, OTHER, user_id=OMAR)
+    assert await store.delete_result(first, user_id=MINA) == [PICTURE]
+
+
+async def test_erased_jobs_leave_no_row_and_no_file_whatever_state_they_are_in(store: Store) -> None:
+    painted = await asked(store, 1, PICTURE)
+    running = await store.enqueue(RECIPE, origin(2))
+    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    waiting = await store.enqueue(RECIPE, origin(3))
+    mine = await store.jobs_of(user_id=MINA, limit=9)
+    assert [job.id for job in mine] == [waiting.id, running.id, painted]
+    assert set(await store.erase([job.id for job in mine])) == {UPLOAD, PICTURE}
+    assert await store.jobs_of(user_id=MINA, limit=9) == []
+    assert await store.undelivered(limit=9) == []
+    with pytest.raises(UnknownJob):
+        await store.job(painted)
+    with pytest.raises(StaleLease):
+        await store.complete(claim, artifact=OTHER, seconds=1.0)
+
+
+async def test_what_others_show_is_not_erased_with_a_server(store: Store) -> None:
+    await delivered(store, 1, PICTURE)
+    elsewhere = await store.enqueue(recipe(init_image=PICTURE), replace(origin(2), guild_id=None))
+    jobs = await store.jobs_of(guild_id=HERE, limit=9)
+    assert await store.erase([job.id for job in jobs]) == []
+    assert [job.id for job in await store.jobs_of(user_id=MINA, limit=9)] == [elsewhere.id]
+
+
+async def test_a_server_counts_as_gone_from_the_first_moment_until_it_has_the_bot_again(
+    store: Store, clock: Clock
+) -> None:
+    await delivered(store, 1, PICTURE)
+    assert await store.servers() == {HERE}
+    await store.note_departure([HERE, 99])
+    clock.now += 10
+    await store.note_departure([HERE])
+    assert await store.departed(before=clock.now) == [HERE]
+    assert await store.departed(before=clock.now - 10) == []
+    await store.note_presence([HERE])
+    assert await store.departed(before=clock.now) == []
+
+
+async def test_a_persons_share_is_forgotten_once_they_have_no_jobs(store: Store) -> None:
+    job = await store.enqueue(RECIPE, origin(1))
+    await store.erase_share(MINA)
+    assert await _last_tag(store) is not None
+    await store.erase([job.id])
+    await store.erase_share(MINA)
+    assert await _last_tag(store) is None
+
+
+async def _last_tag(store: Store) -> float | None:
+    async with store._database.read() as connection:
+        tag: float | None = await connection.scalar(sa.select(last_tags.c.tag))
+        return tag

@@ -1,0 +1,79 @@
+"""/privacy, and servers that remove the bot, as members of a server see them."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import aiohttp
+from front_tools import ephemeral, finished, queued, text_of
+from serving import Served, until
+
+from bot.errors import MissingArtifact
+from bot.sandbox.client import Member
+from bot.sandbox.community import GUILD_ID, PEOPLE
+from bot.sandbox.server import Sandbox
+
+RAVI, OMAR = PEOPLE[1].id, PEOPLE[3].id
+Message = dict[str, Any]
+
+
+async def asked_about(member: Member) -> Message:
+    """The answer to /privacy, which nobody else sees."""
+    message = await member.message_of(await member.use("privacy"))
+    assert ephemeral(message)
+    assert "What is kept of you" in text_of(message)
+    return message
+
+
+async def test_a_person_takes_what_is_theirs_and_nobody_elses_with_them(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    await finished(served, omar, "a tree")
+    job, _ = await finished(served, ravi, "a boat")
+    message = await asked_about(ravi)
+    export = await ravi.message_of(
+        await ravi.press(message, "Export"), lambda answer: bool(answer["attachments"])
+    )
+    assert ephemeral(export)
+    assert text_of(export).startswith("1 request of yours is kept.")
+    async with aiohttp.ClientSession() as session, session.get(export["attachments"][0]["url"]) as file:
+        archive = zipfile.ZipFile(io.BytesIO(await file.read()))
+    assert [said["prompt"] for said in json.loads(archive.read("requests.json"))] == ["a boat"]
+    assert archive.read(str(job.images[0].artifact)).startswith(b"\x89PNG")
+
+
+async def test_all_of_a_persons_goes_once_they_have_confirmed_it_and_nothing_of_others(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    _, others = await finished(served, omar, "a tree")
+    job, shown = await finished(served, ravi, "a boat")
+    waiting = await queued(ravi, "a hill")
+    message = await asked_about(ravi)
+    await ravi.press(message, "Delete everything")
+    question = await ravi.wait_for_message(lambda seen: "This cannot be undone" in text_of(seen))
+    assert len(await served.store.jobs_of(user_id=RAVI, limit=9)) == 2
+    await ravi.press(question, "Delete everything now")
+    await ravi.wait_for_message(lambda seen: "2 requests were deleted." in text_of(seen))
+    assert await served.store.jobs_of(user_id=RAVI, limit=9) == []
+    assert len(await served.store.jobs_of(user_id=OMAR, limit=9)) == 1
+    seen = {message["id"] for message in await omar.messages()}
+    assert others["id"] in seen
+    assert not {shown["id"], waiting["id"]} & seen
+    try:
+        await served.artifacts.get(str(job.images[0].artifact))
+    except MissingArtifact:
+        return
+    raise AssertionError("the picture is still there, unless another request shows the very same one")
+
+
+async def test_a_server_that_removes_the_bot_is_noted(served: Served, sandbox: Sandbox, ravi: Member) -> None:
+    await finished(served, ravi, "a boat")
+    sandbox.kick()
+
+    async def noted() -> bool:
+        return await served.store.departed(before=served.store.clock() + 1) == [GUILD_ID]
+
+    await until(noted)
