@@ -11,6 +11,7 @@ EngineError
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -102,6 +103,7 @@ class InvalidRequest(EngineError):
 
     SENTENCES: ClassVar[dict[str, str]] = {
         "empty_prompt": "The prompt is empty: write what the picture should show.",
+        "wordless_prompt": "The prompt has only punctuation: write in words what the picture should show.",
         "long_prompt": "The prompt has {characters} characters: shorten it to {limit} at most.",
         "steps": "{value} steps are not possible: choose between 1 and {limit}.",
         "guidance": "A guidance of {value} is not possible: choose between 0 and {limit}.",
@@ -236,6 +238,8 @@ class Offer:
         """Return `request`, or raise `InvalidRequest` for the first thing that is wrong with it."""
         if not request.prompt.strip():
             raise InvalidRequest("empty_prompt")
+        if not any(map(_says_something, request.prompt)):
+            raise InvalidRequest("wordless_prompt")
         for text in (request.prompt, request.negative_prompt):
             if len(text) > MAX_PROMPT_CHARACTERS:
                 raise InvalidRequest("long_prompt", characters=len(text), limit=MAX_PROMPT_CHARACTERS)
@@ -267,6 +271,12 @@ class Offer:
             raise InvalidRequest("lora", value=lora.name, choices=", ".join(self.loras))
         if not (math.isfinite(lora.weight) and abs(lora.weight) <= MAX_LORA_WEIGHT):
             raise InvalidRequest("lora_weight", value=lora.weight, limit=f"{MAX_LORA_WEIGHT:g}")
+
+
+def _says_something(character: str) -> bool:
+    """Whether it is a letter, a digit, a mark on one, or a symbol such as an emoji or a sign of money."""
+    category = unicodedata.category(character)
+    return category[0] in "LNM" or category in ("So", "Sc")
 
 
 def _check_start(request: Request) -> None:

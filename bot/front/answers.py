@@ -49,6 +49,14 @@ async def refuse(interaction: Interaction, sentence: str) -> None:
     await interaction.followup.send(sentence, ephemeral=True)
 
 
+async def add(interaction: Interaction, sentence: str) -> None:
+    """Tell `sentence` to the person alone after an answer; where Discord does not take it, it is left out."""
+    try:
+        await interaction.followup.send(sentence, ephemeral=True)
+    except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
+        log.warning("a hint could not be told: %s", failure)
+
+
 async def report(interaction: Interaction, error: Exception) -> None:
     """Answer `error` with one sentence; only what is the bot's own fault reaches the log with a traceback."""
     if _too_late(error):

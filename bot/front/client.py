@@ -80,6 +80,7 @@ class Bot(discord.AutoShardedClient):
         )
         self.shard_ids = list(config.discord.shard_ids) or None
         self._counts_shards = not config.discord.shard_count
+        self._leaving = False
         self.parts = Parts(
             front=name,
             store=store,
@@ -191,6 +192,7 @@ class Bot(discord.AutoShardedClient):
 
     async def hear_no_more(self) -> None:
         """Leave the gateway, and finish what was asked until now: at once when nothing is under way."""
+        self._leaving = True
         for shard in self.shards.values():
             await shard.disconnect()
         await self.parts.underway.finished()
@@ -207,7 +209,8 @@ class Bot(discord.AutoShardedClient):
     async def on_shard_disconnect(self, shard_id: int) -> None:
         """Say that the connection is lost; discord.py tries again by itself."""
         self._counting.gateway("disconnected", shard_id)
-        log.warning("shard %d has lost the connection to Discord, or could not make it", shard_id)
+        if not self._leaving:
+            log.warning("shard %d has lost the connection to Discord, or could not make it", shard_id)
 
     async def health(self) -> str:
         """Whether the gateway is connected: "well", or what is wrong."""

@@ -20,6 +20,7 @@ PEOPLE = (
     User(id=1_300_000_000_000_000_102, username="ravi", global_name="Ravi", locale="en-GB"),
     User(id=1_300_000_000_000_000_103, username="yuna", global_name="Yuna", locale="ko"),
     User(id=1_300_000_000_000_000_104, username="omar", global_name="Omar", locale="en-US"),
+    User(id=1_300_000_000_000_000_105, username="wei", global_name="Wei", locale="zh-CN"),
 )
 CHANNELS = (
     Channel(id=1_300_000_000_000_000_201, name="general", topic="Say hello", position=0),

@@ -30,3 +30,8 @@ def box(page: Page) -> Locator:
 
 def messages(page: Page) -> Locator:
     return page.get_by_role("article")
+
+
+async def send(page: Page, text: str) -> None:
+    await box(page).fill(text)
+    await page.keyboard.press("Enter")

@@ -19,7 +19,14 @@ async def test_the_state_is_the_server_as_the_member_sees_it(sandbox: Sandbox, m
     state = await yuna.state()
     assert state["guild"]["name"] == "The Studio"
     assert [each["name"] for each in state["channels"]] == ["general", "art", "nsfw-art"]
-    assert [each["global_name"] for each in state["members"]] == ["Mina", "Ravi", "Yuna", "Omar", "sdjax"]
+    assert [each["global_name"] for each in state["members"]] == [
+        "Mina",
+        "Ravi",
+        "Yuna",
+        "Omar",
+        "Wei",
+        "sdjax",
+    ]
     assert (state["me"]["locale"], state["me"]["moderator"]) == ("ko", False)
     assert (await (await member(sandbox)).state())["me"]["moderator"]
 

@@ -63,6 +63,16 @@ def test_a_prompt_in_which_nothing_can_be_seen_is_empty(prompt: str) -> None:
     assert recipe_of(negative_prompt=prompt).negative_prompt == ""
 
 
+@pytest.mark.parametrize("prompt", ["(((((", "...", "[]", "-- ?!", "( :", "、。"])
+def test_a_prompt_of_punctuation_alone_asks_for_words(prompt: str) -> None:
+    assert problem_of(prompt=prompt) == "wordless_prompt"
+
+
+@pytest.mark.parametrize("prompt", ["7", "🦊", "é", "e\u0301", "$", "빨", "(((red"])
+def test_a_letter_a_digit_or_a_symbol_is_enough(prompt: str) -> None:
+    assert recipe_of(prompt=prompt).prompt == prompt
+
+
 def test_what_is_left_out_is_the_models_own_setting() -> None:
     assert recipe_of() == recipe(prompt="a red circle", model="small")
     assert recipe_of(model="large-xl").sampler is Sampler.EULER
@@ -190,8 +200,11 @@ def test_text_that_no_database_takes_is_made_whole() -> None:
 def test_any_text_is_a_recipe_or_a_mistake_and_can_be_stored(prompt: str, negative: str) -> None:
     try:
         recipe = recipe_of(prompt=prompt, negative_prompt=negative)
-    except InvalidRequest:
-        assert not clean(prompt) or max(len(clean(prompt)), len(clean(negative))) > 2000
+    except InvalidRequest as error:
+        if error.problem != "wordless_prompt":
+            assert not clean(prompt) or max(len(clean(prompt)), len(clean(negative))) > 2000
+        else:
+            assert not any(map(str.isalnum, prompt))
     else:
         assert recipe.prompt.encode()
         assert "\x00" not in recipe.prompt + recipe.negative_prompt

@@ -10,8 +10,11 @@ from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.album import keep_for_now, take_back
+from bot.delivery.render import shown
 from bot.errors import UserMistake
+from bot.front.answers import add
 from bot.front.commands.describing import Command, Option, make_command
+from bot.front.hints import hint_of
 from bot.front.options import (
     MAX_CHOICES,
     Asked,
@@ -35,6 +38,7 @@ from sdjax_engine.request import (
     Sampler,
 )
 
+SHOWN_FLAG = 40
 IMAGE, MASK = "image", "mask"  # the options that take a file
 
 
@@ -172,6 +176,7 @@ async def imagine(
     recipe = parse(asked, parts.offers)
     if image is None:
         await request(interaction, recipe, private=private)
+        await hint(interaction, recipe.prompt)
         return
     for attachment, name in ((image, IMAGE), (mask, MASK)):
         if attachment is not None:
@@ -182,6 +187,24 @@ async def imagine(
         return _started_from(interaction, recipe, asked, image=image, mask=mask)
 
     await request_with_files(interaction, start, count=count, private=private)
+    await hint(interaction, recipe.prompt)
+
+
+async def hint(interaction: Interaction, prompt: str) -> None:
+    """Tell the person alone which option does what they typed into the prompt for another bot."""
+    parts = parts_of(interaction)
+    found = hint_of(prompt, {option.name for option in imagine_options(parts.offers)})
+    if found is None:
+        return
+    option = Texts.for_locale(str(interaction.locale)).pgettext("name", found.option)
+    await add(
+        interaction,
+        parts.texts(interaction).gettext(
+            "“{typed}” was taken for words of the prompt: use the option **{option}** for that.",
+            typed=shown(found.typed, SHOWN_FLAG),
+            option=option,
+        ),
+    )
 
 
 @asynccontextmanager

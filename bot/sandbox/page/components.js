@@ -2,7 +2,7 @@
 // selects. A kind this page does not know is named instead of being dropped silently.
 
 import { h } from "./dom.js";
-import { renderMarkdown } from "./markdown_view.js";
+import { renderProse } from "./markdown_view.js";
 import { renderFile, renderGallery, resolveUrl, safeHref } from "./media.js";
 
 export const Kind = Object.freeze({
@@ -32,7 +32,7 @@ const RENDERERS = {
   [Kind.CHANNEL_SELECT]: (select, context) =>
     selectMenu(select, context, context.people.channels.map(asOption)),
   [Kind.SECTION]: section,
-  [Kind.TEXT]: (text, context) => h("div", { class: "text" }, renderMarkdown(text.content, context.names)),
+  [Kind.TEXT]: (text, context) => renderProse(text.content, context.names),
   [Kind.THUMBNAIL]: (item, context) =>
     h("div", { class: "thumbnail" }, renderGallery([picture(item, context)])),
   [Kind.GALLERY]: (gallery, context) => renderGallery(gallery.items.map((item) => picture(item, context))),

@@ -152,7 +152,7 @@ function newest(channels) {
   return channels.reduce((best, channel) => (at(channel) > at(best) ? channel : best));
 }
 
-async function start() {
+async function goToAddress() {
   const [who, where] = decodeURIComponent(location.hash.slice(1)).split("/");
   const state = await api.fetchState(who || FIRST_MEMBER).catch(() => api.fetchState(FIRST_MEMBER));
   const there = state.channels.find((channel) => channel.name === where) ?? newest(state.channels);
@@ -160,4 +160,6 @@ async function start() {
   await act(state.me.id);
 }
 
-start().catch((error) => say(error.message));
+const go = () => goToAddress().catch((error) => say(error.message));
+addEventListener("hashchange", go);
+go();

@@ -30,6 +30,18 @@ export function renderMarkdown(source, names) {
   return parse(source).map((node) => view(node, names));
 }
 
+const SCRIPTS = [
+  [/\p{Script=Hangul}/u, "ko"],
+  [/\p{Script=Arabic}/u, "ar"],
+  [/\p{Script=Han}/u, "zh"],
+];
+
+/** A block of a message's text, in the language and the direction that its letters say. */
+export function renderProse(source, names) {
+  const lang = SCRIPTS.find(([script]) => script.test(source))?.[1];
+  return h("div", { class: "text", dir: "auto", lang }, renderMarkdown(source, names));
+}
+
 function view(node, names) {
   const children = () => (node.children ?? []).map((child) => view(child, names));
   switch (node.type) {

@@ -5,7 +5,7 @@ import { controlsOf, renderComponents } from "./components.js";
 import { h, iconButton } from "./dom.js";
 import { renderEmbeds } from "./embeds.js";
 import { plainText } from "./markdown.js";
-import { renderMarkdown } from "./markdown_view.js";
+import { renderProse } from "./markdown_view.js";
 import { renderAttachments } from "./media.js";
 
 const EPHEMERAL = 1 << 6;
@@ -32,14 +32,18 @@ export function renderMessage(message, context) {
         h("span", { class: "author", id: nameId, text: name }),
         author.bot ? h("span", { class: "tag", text: "BOT" }) : null,
         clock(message.timestamp),
-        context.moderates && !ephemeral
-          ? iconButton("trash", "Delete as a moderator", () => context.remove(message))
-          : null,
       ),
       message.flags & LOADING ? inProgress(`${name} is thinking …`) : content(message, context),
       ephemeral ? ephemeralNote(message, context) : null,
     ),
+    context.moderates && !ephemeral ? deleteButton(message, name, context) : null,
   );
+}
+
+// The last stop of Tab in a message, so that nobody meets it on the way to what the message offers.
+function deleteButton(message, name, context) {
+  const ask = () => confirm(`Delete this message of ${name} for everybody?`) && context.remove(message);
+  return iconButton("trash", "Delete as a moderator", ask, { class: "icon-button moderate" });
 }
 
 function content(message, context) {
@@ -51,9 +55,7 @@ function content(message, context) {
     press: (customId, values, element) => context.press(message, customId, values, element),
   };
   return [
-    v2 || !message.content
-      ? null
-      : h("div", { class: "text" }, renderMarkdown(message.content, context.names)),
+    v2 || !message.content ? null : renderProse(message.content, context.names),
     v2 ? null : renderAttachments(message),
     v2 ? null : renderEmbeds(message, context.names),
     renderComponents(message.components, inner),

@@ -2,7 +2,7 @@
 
 import { Kind } from "./components.js";
 import { h, iconButton } from "./dom.js";
-import { renderMarkdown } from "./markdown_view.js";
+import { renderProse } from "./markdown_view.js";
 
 const PARAGRAPH = 2;
 
@@ -69,7 +69,7 @@ function fieldsOf(part, names) {
   if (part.type === Kind.ROW) return part.components.map((inner) => field(inner, inner.label, null));
   if (part.type === Kind.LABEL) return [field(part.component, part.label, part.description)];
   if (part.type === Kind.TEXT)
-    return [{ element: h("div", { class: "text" }, renderMarkdown(part.content, names)) }];
+    return [{ element: renderProse(part.content, names) }];
   return [
     {
       element: h("p", { class: "dim", text: `(a part of kind ${part.type}, which this page does not show)` }),

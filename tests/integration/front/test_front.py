@@ -74,6 +74,22 @@ async def test_imagine_is_queued_with_what_was_asked_and_says_its_place(served: 
     await until(lambda: told_its_message(served.store, job.id, message))
 
 
+async def test_an_option_of_another_bot_in_the_prompt_is_hinted_at_to_its_owner_alone(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    interaction = await ravi.imagine(prompt="a red circle --ar 16:9")
+    await ravi.wait_for_message(lambda message: ephemeral(message) and "**size**" in text_of(message))
+    assert "--ar 16:9" in text_of(await ravi.message_of(interaction))
+    assert not [seen for seen in await omar.messages() if "**size**" in text_of(seen)]
+
+
+async def test_leaving_the_gateway_on_purpose_is_no_lost_connection(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    await served.bot.hear_no_more()
+    assert "lost the connection" not in caplog.text
+
+
 async def test_a_place_is_said_in_the_readers_language(served: Served, ravi: Member, yuna: Member) -> None:
     await queued(ravi, "first")
     assert "대기 중, 2번째" in text_of(await queued(yuna, "second"))

@@ -1,0 +1,60 @@
+"""What the page lets people do with a message, and how a message says its language."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from page_tools import OpenPage, messages, send
+from playwright.async_api import expect
+from small_bot import SmallBot
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_a_moderator_deletes_a_message_and_others_cannot(open_page: OpenPage, bot: SmallBot) -> None:
+    ravi = await open_page("ravi")
+    await send(ravi, "/say a rude word")
+    await expect(messages(ravi)).to_contain_text("a rude word")
+    await expect(ravi.get_by_role("button", name="Delete as a moderator")).to_have_count(0)
+    mina = await open_page("mina")
+    await messages(mina).first.hover()
+    button = mina.get_by_role("button", name="Delete as a moderator")
+    mina.once("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
+    await button.click()
+    await expect(messages(ravi)).to_have_count(1)
+    mina.once("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
+    await button.click()
+    await expect(messages(ravi)).to_have_count(0)
+
+
+async def test_deleting_is_the_last_stop_of_tab_in_a_message(open_page: OpenPage, bot: SmallBot) -> None:
+    page = await open_page("mina")
+    await send(page, "/imagine a moon")
+    await messages(page).last.get_by_role("img").wait_for()
+    stops = await messages(page).last.evaluate(
+        "message => [...message.querySelectorAll('button, a')].map((each) => each.getAttribute('aria-label'))"
+    )
+    assert stops[-1] == "Delete as a moderator"
+    assert len(stops) > 1
+
+
+async def test_another_address_is_another_member_and_channel(open_page: OpenPage, bot: SmallBot) -> None:
+    page = await open_page("mina")
+    await page.evaluate("location.hash = '#ravi/general'")
+    await expect(page.get_by_role("radio", name="Act as Ravi")).to_be_checked()
+    await expect(page.get_by_role("heading", name="Welcome to #general")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("words", "language", "direction"),
+    [("빨간 원", "ko", "ltr"), ("دائرة حمراء", "ar", "rtl"), ("一个红色的圆", "zh", "ltr")],
+)
+async def test_a_message_has_the_language_and_direction_of_its_letters(
+    open_page: OpenPage, bot: SmallBot, words: str, language: str, direction: str
+) -> None:
+    page = await open_page("ravi")
+    await send(page, f"/say {words}")
+    text = messages(page).last.locator(".text")
+    await expect(text).to_have_attribute("lang", language)
+    await expect(text).to_have_css("direction", direction)

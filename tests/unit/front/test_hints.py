@@ -1,0 +1,46 @@
+"""Options of other bots in a prompt."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.front.commands.imagine import imagine_options
+from bot.front.hints import OPTION_OF_FLAG, Hint, hint_of
+from sdjax_engine.request import Offer, Sampler
+
+OFFER = Offer(
+    model="demo", sizes=((128, 128),), num_inference_steps=20, guidance_scale=2.2, sampler=Sampler.DDIM
+)
+OPTIONS = {option.name for option in imagine_options([OFFER, OFFER])}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "typed", "option"),
+    [
+        ("a red circle --ar 16:9", "--ar 16:9", "size"),
+        ("a red circle —ar 16:9", "—ar 16:9", "size"),
+        ("--AR=3:2 a red circle", "--AR=3:2", "size"),
+        ("a red circle --no blue, green", "--no blue", "negative_prompt"),
+        ("a red circle --seed 7 --ar 1:1", "--seed 7", "seed"),
+        ("a red circle --no --seed 7", "--no", "negative_prompt"),
+    ],
+)
+def test_an_option_of_another_bot_is_found_with_the_option_that_does_the_same(
+    prompt: str, typed: str, option: str
+) -> None:
+    assert hint_of(prompt, OPTIONS) == Hint(typed=typed, option=option)
+
+
+@pytest.mark.parametrize(
+    "prompt", ["a red circle", "well-known--art", "a -- b", "rock'n'roll --- no", "a --- ar", "--unknown 7"]
+)
+def test_other_dashes_are_words(prompt: str) -> None:
+    assert hint_of(prompt, OPTIONS) is None
+
+
+def test_an_option_that_is_not_offered_is_no_hint() -> None:
+    assert hint_of("a red circle --v 6", OPTIONS - {"model"}) is None
+
+
+def test_every_hint_names_an_option_that_exists() -> None:
+    assert set(OPTION_OF_FLAG.values()) <= OPTIONS
