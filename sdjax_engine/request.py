@@ -236,13 +236,7 @@ class Offer:
 
     def check(self, request: Request) -> Request:
         """Return `request`, or raise `InvalidRequest` for the first thing that is wrong with it."""
-        if not request.prompt.strip():
-            raise InvalidRequest("empty_prompt")
-        if not any(map(_says_something, request.prompt)):
-            raise InvalidRequest("wordless_prompt")
-        for text in (request.prompt, request.negative_prompt):
-            if len(text) > MAX_PROMPT_CHARACTERS:
-                raise InvalidRequest("long_prompt", characters=len(text), limit=MAX_PROMPT_CHARACTERS)
+        _check_prompts(request)
         if not 1 <= request.num_inference_steps <= self.max_steps:
             raise InvalidRequest("steps", value=request.num_inference_steps, limit=self.max_steps)
         if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
@@ -271,6 +265,16 @@ class Offer:
             raise InvalidRequest("lora", value=lora.name, choices=", ".join(self.loras))
         if not (math.isfinite(lora.weight) and abs(lora.weight) <= MAX_LORA_WEIGHT):
             raise InvalidRequest("lora_weight", value=lora.weight, limit=f"{MAX_LORA_WEIGHT:g}")
+
+
+def _check_prompts(request: Request) -> None:
+    if not request.prompt.strip():
+        raise InvalidRequest("empty_prompt")
+    if not any(map(_says_something, request.prompt)):
+        raise InvalidRequest("wordless_prompt")
+    for text in (request.prompt, request.negative_prompt):
+        if len(text) > MAX_PROMPT_CHARACTERS:
+            raise InvalidRequest("long_prompt", characters=len(text), limit=MAX_PROMPT_CHARACTERS)
 
 
 def _says_something(character: str) -> bool:

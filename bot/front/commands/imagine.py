@@ -10,7 +10,7 @@ from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.album import keep_for_now, take_back
-from bot.delivery.render import shown
+from bot.delivery.words import shown
 from bot.errors import UserMistake
 from bot.front.answers import add
 from bot.front.commands.describing import Command, Option, make_command
@@ -28,6 +28,7 @@ from bot.front.parts import Interaction, parts_of, sender_of
 from bot.front.pictures import Picture
 from bot.front.requests import request, request_with_files
 from bot.jobs import MAX_VARIANTS, Recipe
+from bot.texts import Texts
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_PROMPT_CHARACTERS,
