@@ -13,7 +13,7 @@ _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # would turn round what sta
 _BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters and marks that nobody can see
 _LINK = re.compile(r"(?i)(?<=[a-z0-9+.]):(?=//)")
 _MARKUP = re.compile(r"[\\*_~`|<\[\]]")
-_FIRST = re.compile(r"^(?:[>#+-]|\d{1,9}(?=[.)]))")
+_FIRST = re.compile(r"^(?:[>#+-]|\d{1,9}(?=[.)](?:\s|$)))")
 _EVERYBODY = re.compile(r"@(?=everyone|here)")
 
 
