@@ -30,7 +30,7 @@ def runs_ahead(desk: Desk | None) -> int:
     """How many runs the devices have before them while the host waits, the last being this desk's."""
     if desk is None:
         return 0
-    if desk.seats.waiting:
+    if desk.seats.in_line:
         return RUNS_AHEAD_OF_A_LINE_ON_SEVERAL if desk.on_several_devices else RUNS_AHEAD_OF_A_LINE
     return RUNS_AHEAD_OF_MANY if len(desk.seats) >= MANY_SEATS else RUNS_AHEAD
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.prepared import Prepared
+from sdjax_engine.recent import Recent
 from sdjax_engine.request import Lane, SafetyScores
 from sdjax_engine.seats import RunLimits, Seats
 from sdjax_engine.tickets import Ticket
 from sdjax_engine.turns import Demand
 
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
-FORGETTING = 0.02  # how much of its distance to each new value an extreme gives up
+QUICKEST, SLOWEST = 0.1, 0.9  # quantiles that stand for the least and the most
 SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
 """How long a run is at most, beyond one evaluation: with seats free, so while other lanes wait, and full.
 
@@ -142,17 +143,16 @@ class SeatDevices(Protocol):
 class Desk:
     """One lane: its devices' side, its line and seats, and moving means of what its work takes, in seconds.
 
-    `quickest` is what an evaluation took at the least, lately, and `seconds_to_queue` what the host took at
-    the most to queue a run. A desk is `broken` when its seats on the devices must be emptied before they are
-    used again.
+    `evaluations_lately` is what evaluations took lately, `queueing_lately` what the host took to queue a run.
+    A desk is `broken` when its seats on the devices must be emptied before they are used again.
     """
 
     device: SeatDevices
     seats: Seats[Ticket] = field(repr=False)
     seconds_per_image: float | None = None
     seconds_per_evaluation: float | None = None
-    quickest: float | None = None
-    seconds_to_queue: float = 0.0
+    evaluations_lately: Recent = field(default_factory=lambda: Recent(quantile=QUICKEST), repr=False)
+    queueing_lately: Recent = field(default_factory=lambda: Recent(quantile=SLOWEST), repr=False)
     broken: bool = False
 
     @property
@@ -179,28 +179,29 @@ class Desk:
     @property
     def demand(self) -> Demand:
         """How much of the devices' time it wants."""
-        wanted = min(len(self.seats.tickets), len(self.seats))
+        wanted = min(self.seats.present, len(self.seats))
         return Demand(seats=max(1, wanted), move_seconds=self.device.move_seconds)
+
+    @property
+    def quickest(self) -> float | None:
+        """What an evaluation took at the least, lately; None before that is known."""
+        return self.evaluations_lately.value
+
+    @property
+    def seconds_to_queue(self) -> float:
+        """What the host took at the most, lately, to queue a run."""
+        return self.queueing_lately.value or 0.0
 
     def anew(self) -> Desk:
         """Return another with the same line, whose seats are empty."""
-        return Desk(
-            device=self.device.anew(),
-            seats=self.seats.anew(),
-            seconds_per_image=self.seconds_per_image,
-            seconds_per_evaluation=self.seconds_per_evaluation,
-            quickest=self.quickest,
-            seconds_to_queue=self.seconds_to_queue,
-            broken=True,
-        )
+        device = self.device.anew()
+        return replace(self, device=device, seats=self.seats.anew(device.seats_per_device), broken=True)
 
-    def halve(self) -> bool:
-        """Make do with less memory and empty seats; False where that cannot be."""
-        if not self.device.halve():
-            return False
+    def clear_seats(self) -> list[Ticket]:
+        """Empty every seat, of which there are as many as the devices now have, and return who sat."""
+        seated = self.seats.clear_seats()
         self.seats.resize(self.device.seats_per_device)
-        self.broken = False
-        return True
+        return seated
 
     def estimate(self, evaluations: int) -> float:
         """How long so many evaluations take; before the first has been measured, a second each."""
@@ -212,16 +213,13 @@ class Desk:
         The first tells nothing of the quickest: whatever is done for the first time takes longer.
         """
         each = seconds / evaluations
-        first = self.seconds_per_evaluation is None
+        if self.seconds_per_evaluation is not None:
+            self.evaluations_lately.add(each)
         self.seconds_per_evaluation = _moved(self.seconds_per_evaluation, each)
-        if not first:
-            quickest = each if self.quickest is None else self.quickest
-            self.quickest = min(each, quickest + FORGETTING * (each - quickest))
 
     def learn_queueing(self, seconds: float) -> None:
         """Remember how long the host took to queue one more run, once the model was there."""
-        longest = self.seconds_to_queue
-        self.seconds_to_queue = max(seconds, longest + FORGETTING * (seconds - longest))
+        self.queueing_lately.add(seconds)
 
     def learn_image(self, seconds: float) -> None:
         """Let the time of one more image, from its seat to its pixels, into the moving mean."""

@@ -13,7 +13,8 @@ from sdjax_engine.tickets import Ticket
 class Flight:
     """A run with the pictures it finishes, or pictures alone whose latents were there already.
 
-    `pictures` are those of people, by ticket, `spares` the latents of padding. `wanted` seats were counted
+    `pictures` are those of people, by ticket, None until their decoding is queued; a ticket leaves them when
+    it is answered or begins anew. `spares` are the latents of padding. `wanted` seats were counted
     against the lane, for `charged` seconds, when the flight was queued, at the time `queued_at`. It is
     `uneven` where some devices begin it later than others, having had pictures to decode.
     """
@@ -22,7 +23,7 @@ class Flight:
     queued_at: float
     spans: list[Span[Ticket]] = field(default_factory=list)
     run: Run | None = None
-    pictures: dict[Ticket, Picture] = field(default_factory=dict)
+    pictures: dict[Ticket, Picture | None] = field(default_factory=dict)
     spares: dict[Ticket, Latents] = field(default_factory=dict)
     wanted: int = 1
     charged: float = 0.0
@@ -32,12 +33,6 @@ class Flight:
     def people(self) -> list[Span[Ticket]]:
         """The seats of the run that are no padding."""
         return [span for span in self.spans if not span.padding]
-
-    @property
-    def finished(self) -> list[Ticket]:
-        """Who has no seat any more and waits for a picture of this flight."""
-        of_run = [span.ticket for span in self.people if span.last]
-        return [*of_run, *(ticket for ticket in self.pictures if ticket not in of_run)]
 
     @property
     def evaluations(self) -> int:

@@ -1,22 +1,23 @@
 """Who sits where in a lane's batch, who joins when, and how long the next run is; pure policy.
 
     line ──take_seats──► seats ──plan_run──► seats ──► finished, seat free again
-      └───────────────── drop ─────────────────┘
+      └──────── leave ───────┘
 
 People wait in line in the order they came. A seat counts its own evaluations, so a newcomer takes a
 free seat at any run's end while the others go on. Seats that nobody takes are padded. Nothing here knows
-of devices, pictures or threads: what sits is any object of the caller's.
+of devices, pictures or threads: what sits is any hashable object of the caller's. No call but `waiting` and
+`tickets` takes longer where the line is longer.
 """
 
 from __future__ import annotations
 
 import copy
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
-Ticket = TypeVar("Ticket")
+Ticket = TypeVar("Ticket", bound=Hashable)
 
 # Seats of a device where nobody says how many. On a slice of the CPU one picture fills the core: a second
 # seat saves nothing and doubles the time of a picture alone. An accelerator is idle with less than a few.
@@ -98,7 +99,7 @@ class Seats(Generic[Ticket]):
     def __init__(self, *, devices: int, seats_per_device: int, pad_idle_devices: bool) -> None:
         self._devices = devices
         self._pad_idle_devices = pad_idle_devices
-        self._line: deque[Waiting[Ticket]] = deque()
+        self._line: OrderedDict[Ticket, Waiting[Ticket]] = OrderedDict()
         self.resize(seats_per_device)
 
     def __len__(self) -> int:
@@ -118,7 +119,17 @@ class Seats(Generic[Ticket]):
     @property
     def waiting(self) -> list[Ticket]:
         """Everybody in the line."""
-        return [waiting.ticket for waiting in self._line]
+        return list(self._line)
+
+    @property
+    def in_line(self) -> int:
+        """How many are in the line."""
+        return len(self._line)
+
+    @property
+    def present(self) -> int:
+        """How many are in the line or in a seat; no padding."""
+        return len(self._line) + sum(1 for _ in self._people())
 
     @property
     def padding(self) -> list[Ticket]:
@@ -128,40 +139,50 @@ class Seats(Generic[Ticket]):
     @property
     def open_to_newcomers(self) -> bool:
         """Whether somebody who came now would sit down before the next run."""
-        people = [person.alone for _, person in self._people()] + [each.alone for each in self._line]
-        return len(people) < len(self) and not any(people)
+        if self.present >= len(self):
+            return False
+        if any(person.alone for _, person in self._people()):
+            return False
+        return not any(waiting.alone for waiting in self._line.values())
 
     def resize(self, seats_per_device: int) -> None:
         """Give every device so many seats, all empty; the line stays."""
         self._seats_per_device = seats_per_device
         self._seats: list[Seated[Ticket] | None] = [None] * (self._devices * seats_per_device)
 
-    def anew(self) -> Self:
-        """Return the same line before empty seats."""
+    def anew(self, seats_per_device: int) -> Self:
+        """Return the same line before so many empty seats on each device."""
         other = copy.copy(self)
-        other._line = deque(self._line)
-        other.resize(self._seats_per_device)
+        other._line = self._line.copy()
+        other.resize(seats_per_device)
         return other
 
     def join(self, ticket: Ticket, evaluations: int, *, now: float = 0.0) -> None:
         """Stand at the line's end; the picture takes `evaluations` of the network."""
-        self._line.append(Waiting(ticket=ticket, evaluations=evaluations, since=now))
+        self._line[ticket] = Waiting(ticket=ticket, evaluations=evaluations, since=now)
 
     def rejoin(self, people: Iterable[tuple[Ticket, int]], *, alone: bool, now: float = 0.0) -> None:
         """Stand at the line's front, in this order, to begin anew: each with its evaluations."""
-        self._line.extendleft(
-            Waiting(ticket=ticket, evaluations=evaluations, since=now, alone=alone)
-            for ticket, evaluations in reversed(list(people))
-        )
+        first = self._first_in_line()
+        since = now if first is None else min(now, first.since)  # the front has always waited longest
+        for ticket, evaluations in reversed(list(people)):
+            self._line[ticket] = Waiting(ticket=ticket, evaluations=evaluations, since=since, alone=alone)
+            self._line.move_to_end(ticket, last=False)
 
-    def leave(self, ticket: Ticket) -> None:
-        """Leave the line, being answered in another way."""
-        self._line = deque(waiting for waiting in self._line if waiting.ticket is not ticket)
+    def leave(self, ticket: Ticket) -> bool:
+        """Leave the line or the seat; False for somebody who has neither."""
+        if self._line.pop(ticket, None) is not None:
+            return True
+        taken = (number for number, person in self._people() if person.ticket == ticket)
+        seat = next(taken, None)
+        if seat is not None:
+            self._seats[seat] = None
+        return seat is not None
 
     def ready(self, now: float) -> bool:
         """Whether a run could be made now: somebody sits, or would."""
         del now  # waiting is nobody's duty here
-        return bool(self.tickets)
+        return bool(self.present)
 
     def wake_at(self) -> float | None:
         """When somebody who only waits will be ready without anybody coming; None: no such time."""
@@ -174,8 +195,11 @@ class Seats(Generic[Ticket]):
         """
         del now
         placements = []
-        while self._line and self._may_sit(self._line[0]) and (seat := self._best_seat()) is not None:
-            person = self._line.popleft()
+        while (person := self._first_in_line()) is not None and self._may_sit(person):
+            seat = self._best_seat()
+            if seat is None:
+                break
+            del self._line[person.ticket]
             self._seats[seat] = Seated(
                 ticket=person.ticket, evaluations=person.evaluations, alone=person.alone
             )
@@ -198,7 +222,7 @@ class Seats(Generic[Ticket]):
 
     def adopt(self, padding: Ticket, person: Ticket) -> None:
         """Let somebody in the line have the seat of the padding that paints what they want."""
-        self.leave(person)
+        del self._line[person]
         for seated in self._seats:
             if seated is not None and seated.padding and seated.ticket is padding:
                 seated.ticket, seated.padding = person, False
@@ -227,24 +251,14 @@ class Seats(Generic[Ticket]):
                 self._seats[seat] = None
         return spans
 
-    def drop(self, unwanted: Callable[[Ticket], bool]) -> list[Ticket]:
-        """Send away everybody who is unwanted, waiting or seated, and return them.
-
-        Each is asked about once: whoever becomes unwanted meanwhile is sent away the next time.
-        """
-        dropped = [ticket for ticket in self.tickets if unwanted(ticket)]
-        gone = {id(ticket) for ticket in dropped}
-        self._line = deque(waiting for waiting in self._line if id(waiting.ticket) not in gone)
-        for seat, seated in enumerate(self._seats):
-            if seated is not None and id(seated.ticket) in gone:
-                self._seats[seat] = None
-        return dropped
-
     def clear_seats(self) -> list[Ticket]:
         """Empty every seat, of padding too, and return who sat; the line stays."""
         seated = self.seated
         self.resize(self._seats_per_device)
         return seated
+
+    def _first_in_line(self) -> Waiting[Ticket] | None:
+        return next(iter(self._line.values()), None)
 
     def _people(self) -> Iterator[tuple[int, Seated[Ticket]]]:
         for seat, seated in enumerate(self._seats):

@@ -8,7 +8,7 @@ kept as latents, which are small, and decoded when they are asked for.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -58,16 +58,16 @@ class Spares:
         return latents
 
 
-def followers(people: Sequence[Prepared], taken: set[Request]) -> Iterator[Prepared]:
+def followers(people: Sequence[Prepared], taken: Callable[[Request], bool]) -> Iterator[Prepared]:
     """Give what could be painted ahead: each person's request with the next seeds, none that is `taken`.
 
     The next seed of everybody comes before anybody's one after that.
     """
-    taken = set(taken)
+    given: set[Request] = set()
     for further in range(1, REACH + 1):
         for prepared in people:
             seed = (prepared.request.seed + further) % (MAX_SEED + 1)
             request = replace(prepared.request, seed=seed)
-            if request not in taken:
-                taken.add(request)
+            if request not in given and not taken(request):
+                given.add(request)
                 yield replace(prepared, request=request)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 PATIENCE = 20.0
 """How many times what the work usually takes is waited for, besides `stuck_after`."""
+
+Answer = TypeVar("Answer")
 
 
 class Abandoned(BaseException):
@@ -15,9 +17,11 @@ class Abandoned(BaseException):
 
 
 class Watch:
-    """Watches one thread's waits; the thread uses `blocked`, another asks whether to `abandon` it.
+    """Watches one thread's calls of the devices; that uses `call`, another asks whether to `abandon` it.
 
-    `stuck_after` is in seconds; 0 means that no wait is too long.
+    A thread is only ever abandoned within a call of the devices, and ends right after it. What it changes
+    between two calls is therefore changed completely, or not at all, before another thread reads it.
+    `stuck_after` is in seconds; 0 means that no call takes too long.
     """
 
     def __init__(self, *, clock: Callable[[], float], stuck_after: float) -> None:
@@ -26,34 +30,27 @@ class Watch:
         self._lock = threading.Lock()
         self._until: float | None = None
         self._abandoned = False
-        self._ended = 0
 
-    @property
-    def ended(self) -> int:
-        """How many waits have come to their end."""
-        return self._ended
+    def call(self, expected: float, function: Callable[..., Answer], *arguments: object) -> Answer:
+        """Return what a call of the devices returns, which usually takes `expected` seconds.
 
-    @contextmanager
-    def blocked(self, expected: float) -> Iterator[None]:
-        """Say that the devices are waited for within, usually `expected` seconds.
-
-        Raises Abandoned at the end where the thread has been given up meanwhile.
+        Raises what the call raises, or Abandoned where the thread was abandoned meanwhile.
         """
+        until = self._clock() + self._stuck_after + PATIENCE * expected
         with self._lock:
-            self._until = self._clock() + self._stuck_after + PATIENCE * expected
+            self._until = until
         try:
-            yield
+            return function(*arguments)
         finally:
             with self._lock:
                 self._until = None
-                self._ended += 1
                 if self._abandoned:
                     raise Abandoned
 
     def abandon(self) -> bool:
-        """Give the thread up if it has waited for too long, and return whether it is so."""
+        """Abandon the thread if its call takes too long, and return whether it is abandoned."""
         with self._lock:
-            if not self._stuck_after or self._until is None or self._clock() < self._until:
-                return False
-            self._abandoned = True
-            return True
+            overdue = self._until is not None and self._clock() >= self._until
+            if self._stuck_after and overdue:
+                self._abandoned = True
+            return self._abandoned

@@ -28,12 +28,12 @@ class WholeBatchSeats(Seats[Ticket]):
     def ready(self, now: float) -> bool:
         """Whether a batch is full or has waited long enough."""
         wake = self.wake_at()
-        return bool(self.seated) or len(self._line) >= len(self) or (wake is not None and now >= wake)
+        return bool(self.seated) or self.in_line >= len(self) or (wake is not None and now >= wake)
 
     def wake_at(self) -> float | None:
         """When the oldest will have waited long enough."""
-        oldest = min((waiting.since for waiting in self._line), default=None)
-        return None if oldest is None else oldest + self._batch_wait
+        oldest = self._first_in_line()
+        return None if oldest is None else oldest.since + self._batch_wait
 
     def take_seats(self, now: float = 0.0) -> list[Placement[Ticket]]:
         """Seat a whole batch, or nobody."""

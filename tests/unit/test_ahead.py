@@ -10,6 +10,7 @@ import pytest
 from sdjax_engine.ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
 from sdjax_engine.desks import Desk
 from sdjax_engine.flights import Flight
+from sdjax_engine.recent import REMEMBERED
 from sdjax_engine.seats import Seats
 from sdjax_engine.tickets import Ticket
 
@@ -21,7 +22,16 @@ def desk(devices: int, seats_per_device: int, people: int) -> Desk:
     for further in range(people):
         seats.join(cast("Ticket", object()), 10 + further, now=0.0)
     seats.take_seats(0.0)
-    return Desk(device=cast("Any", device), seats=seats, quickest=0.1, seconds_to_queue=0.01)
+    return Desk(device=cast("Any", device), seats=seats)
+
+
+def practised(devices: int, seats_per_device: int, people: int) -> Desk:
+    """The same where runs of 0.1 s an evaluation have been queued within 0.01 s."""
+    one = desk(devices, seats_per_device, people)
+    for _ in range(2):
+        one.learn_run(0.4, 4)
+        one.learn_queueing(0.01)
+    return one
 
 
 def flight(of: Desk, **how: Any) -> Flight:
@@ -46,27 +56,46 @@ def test_nobody_to_paint_for_is_no_run_to_wait_behind() -> None:
 
 
 def test_with_seats_free_the_next_run_is_queued_just_before_the_one_in_the_air_ends() -> None:
-    one = desk(1, 4, 1)
+    one = practised(1, 4, 1)
     flying = flight(one)
     at = next_run_at([flying], landed_at=6.0)
     assert at == pytest.approx(6.0 + 0.1 * flying.evaluations - 0.02)
 
 
 def test_with_no_seat_free_it_is_queued_at_once() -> None:
-    full = desk(1, 4, 5)
+    full = practised(1, 4, 5)
     assert next_run_at([flight(full)], landed_at=6.0) == AT_ONCE
 
 
 def test_behind_devices_that_are_done_at_different_times_it_is_queued_at_once() -> None:
-    one = desk(2, 4, 1)
+    one = practised(2, 4, 1)
     assert next_run_at([flight(one, uneven=True)], landed_at=6.0) == AT_ONCE
     assert next_run_at([flight(one), flight(one)], landed_at=6.0) == AT_ONCE
 
 
 def test_the_first_run_does_not_tell_how_long_the_next_will_take() -> None:
     one = desk(1, 4, 1)
-    one.quickest = None
     one.learn_run(4.0, 4)
     assert next_run_at([flight(one)], landed_at=6.0) == AT_ONCE
     one.learn_run(0.4, 4)
     assert one.quickest == pytest.approx(0.1)
+
+
+def test_a_run_that_was_queued_slowly_once_makes_the_next_no_earlier() -> None:
+    one = practised(1, 4, 1)
+    for _ in range(REMEMBERED):
+        one.learn_queueing(0.01)
+    flying = flight(one)
+    at = next_run_at([flying], landed_at=6.0)
+    one.learn_queueing(30.0)
+    assert next_run_at([flying], landed_at=6.0) == at
+
+
+def test_what_queueing_takes_at_the_most_is_followed_when_it_changes() -> None:
+    one = practised(1, 4, 1)
+    for _ in range(REMEMBERED):
+        one.learn_queueing(0.05)
+    assert one.seconds_to_queue == 0.05
+    for _ in range(REMEMBERED):
+        one.learn_queueing(0.01)
+    assert one.seconds_to_queue == 0.01

@@ -84,9 +84,9 @@ class Evening(RuleBasedStateMachine):
         unwanted = (
             data.draw(st.sets(st.sampled_from(sorted(self.evaluations)))) if self.evaluations else set()
         )
-        dropped = self.seats.drop(unwanted.__contains__)
-        assert set(dropped) == unwanted - self.gone - set(self.finished)
-        self.gone |= set(dropped)
+        dropped = {ticket for ticket in unwanted if self.seats.leave(ticket)}
+        assert dropped == unwanted - self.gone - set(self.finished)
+        self.gone |= dropped
         self.alone -= self.gone
         self.line = [ticket for ticket in self.line if ticket not in self.gone]
 
@@ -242,7 +242,7 @@ def test_padding_is_no_run_of_its_own_and_gives_way_to_people() -> None:
     seats.join("a", 4)
     seats.take_seats()
     seats.pad([("spare", 4)])
-    seats.drop("a".__eq__)
+    seats.leave("a")
     assert seats.plan_run() == []
     seats.join("b", 4)
     seats.join("c", 4)
@@ -291,30 +291,13 @@ def test_who_is_suspected_shares_no_run_with_others() -> None:
     assert together == ["a", "b", "c"]
 
 
-def test_who_gives_up_while_others_are_sent_away_is_not_forgotten() -> None:
-    """Another thread may cancel between two looks at a ticket."""
-    seats = lane(devices=1, seats_per_device=1)
-    for ticket in "ab":
-        seats.join(ticket, 20)
-    seats.take_seats()
-    looks: Counter[str] = Counter()
-
-    def unwanted_from_the_second_look(ticket: str) -> bool:
-        looks[ticket] += 1
-        return looks[ticket] > 1
-
-    assert seats.drop(unwanted_from_the_second_look) == []
-    assert seats.tickets == ["a", "b"]
-    assert seats.drop(unwanted_from_the_second_look) == ["a", "b"]
-
-
 def test_another_of_the_same_line_shares_nothing_with_the_first() -> None:
     seats = lane(devices=1, seats_per_device=1)
     for ticket in "ab":
         seats.join(ticket, 20)
     seats.take_seats()
-    other = seats.anew()
-    assert (other.seated, other.waiting) == ([], ["b"])
+    other = seats.anew(2)
+    assert (other.seated, other.waiting, len(other)) == ([], ["b"], 2)
     other.take_seats()
     seats.plan_run()
     assert (seats.tickets, other.tickets) == (["a", "b"], ["b"])

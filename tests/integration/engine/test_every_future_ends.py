@@ -1,0 +1,273 @@
+"""Every future ends with the right picture or a reason, wherever devices hang, fail or lack memory.
+
+A thread is abandoned within a call of the devices: here the call itself lets another loop take over, which
+works for some turns before the devices answer after all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted_devices import SHORTAGE, Script, ScriptedDevices, pixels_of, prepared
+
+from sdjax_engine.desks import Desk
+from sdjax_engine.loop import MOST_ATTEMPTS, Painting
+from sdjax_engine.prepared import Prepared
+from sdjax_engine.request import PaintingFailed, Progress, Trouble
+from sdjax_engine.seats import Seats
+from sdjax_engine.spares import Spares
+from sdjax_engine.tickets import State, Ticket
+from sdjax_engine.watch import Abandoned, Watch
+
+STUCK_AFTER = 5.0
+BROKEN = 13  # the seed of a picture that is no number until it is decoded again
+HALVINGS = 2  # of four seats on a device
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_log() -> Iterator[None]:
+    """Keep the log's thousands of tracebacks out of the way."""
+    logger = logging.getLogger("sdjax_engine.loop")
+    logger.disabled = True
+    yield
+    logger.disabled = False
+
+
+@dataclass(frozen=True)
+class Hang:
+    """The thread is abandoned in the call; another works for some turns before the call ends or fails."""
+
+    turns: int = 0
+    fails: bool = False
+
+
+@dataclass(frozen=True)
+class Fail:
+    """The call fails."""
+
+    shortage: bool = False
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Somebody cancels while the call lasts."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Come:
+    """Somebody comes while the call lasts."""
+
+    wanted: Prepared
+
+
+Event = Hang | Fail | Cancel | Come
+
+
+class Evening:
+    """A loop on scripted devices and those that take over from it; `events` happen in calls, by number."""
+
+    def __init__(self, events: Mapping[int, Event], *, spares: int) -> None:
+        self.now = 0.0
+        self.calls: list[str] = []
+        self.events = events
+        self.spares = spares
+        self.tickets: list[Ticket] = []
+        self.told: dict[Ticket, list[Progress]] = {}
+        self.cancelled: list[Ticket] = []
+        self.coming: list[Ticket] = []
+        self.script = Script(on_call=self.on_call, not_numbers=frozenset({BROKEN}))
+        desk = Desk(
+            device=ScriptedDevices(self.script, devices=1, seats_per_device=4),
+            seats=Seats(devices=1, seats_per_device=4, pad_idle_devices=True),
+        )
+        self.painting = Painting(
+            {desk.lane: desk}, clock=self.clock, watch=self.watch(), spares=Spares(spares)
+        )
+
+    def clock(self) -> float:
+        return self.now
+
+    def watch(self) -> Watch:
+        return Watch(clock=self.clock, stuck_after=STUCK_AFTER)
+
+    def come(self, wanted: Prepared) -> None:
+        told: list[Progress] = []
+        ticket = Ticket(prepared=wanted, on_progress=told.append)
+        self.told[ticket] = told
+        self.tickets.append(ticket)
+        self.coming.append(ticket)
+
+    def on_call(self, name: str) -> None:
+        self.now += 0.001
+        check_places(self.painting)
+        event = self.events.get(len(self.calls))
+        self.calls.append(name)
+        if isinstance(event, Hang):
+            self.hang(event)
+        elif isinstance(event, Fail):
+            raise SHORTAGE if event.shortage else RuntimeError("the devices broke")
+        elif isinstance(event, Cancel):
+            ticket = self.tickets[event.number % len(self.tickets)]
+            ticket.future.cancel()
+            self.cancelled.append(ticket)
+        elif isinstance(event, Come):
+            self.come(event.wanted)
+
+    def hang(self, how: Hang) -> None:
+        stuck = self.painting
+        self.now += 1e6
+        assert stuck.watch.abandon()
+        self.painting = stuck.anew(self.watch())
+        for _ in range(how.turns):
+            self.turn()
+        if how.fails:
+            raise RuntimeError("the devices answered after all, with an error")
+
+    def turn(self) -> None:
+        for ticket in self.coming:
+            self.painting.join(ticket)
+        for ticket in self.cancelled:
+            self.painting.leave(ticket)
+        self.coming, self.cancelled = [], []
+        painting = self.painting
+        if not painting.busy:
+            self.now = max(self.now, painting.wake_at or self.now)
+        try:
+            painting.turn()
+        except Abandoned:
+            assert painting is not self.painting
+        else:
+            assert painting is self.painting, "a thread that was abandoned went on"
+
+    def serve(self, wanted: Sequence[Prepared]) -> None:
+        for each in wanted:
+            self.come(each)
+        turns = 0
+        while self.coming or self.painting.occupied:
+            self.turn()
+            turns += 1
+            assert turns < 1000, "somebody waits for ever"
+        self.painting.land_everything()
+
+
+def check_places(painting: Painting) -> None:
+    """Every request is in one place, and its state names that."""
+    table = painting._table
+    places: dict[Ticket, list[set[State]]] = {ticket: [] for ticket in table}
+    for desk in table.desks.values():
+        for ticket in desk.seats.waiting:
+            places[ticket].append({State.WAITING})
+        for ticket in desk.seats.seated:
+            places[ticket].append({State.SEATED})
+    for flight in table.every_flight():
+        for ticket in flight.pictures:
+            places[ticket].append({State.IN_FLIGHT, State.DECODED})
+    for ticket in table.interrupted:
+        places[ticket].append(set(State) - {State.WAITING})
+    for ticket, found in places.items():
+        if not ticket.answered:
+            [states] = found
+            assert ticket.state in states
+
+
+def check_answers(evening: Evening) -> None:
+    assert evening.script.mistakes == []
+    asked = Counter(ticket.prepared.request for ticket in evening.tickets)
+    for ticket in evening.tickets:
+        assert ticket.future.done()
+        request = ticket.prepared.request
+        try:
+            image = ticket.future.result(0)
+        except CancelledError:
+            continue
+        except PaintingFailed:
+            assert ticket.attempts + 1 == MOST_ATTEMPTS
+        else:
+            assert image.request == request
+            assert np.array_equal(image.pixels, pixels_of(request.seed))
+        troubles = [progress.trouble for progress in evening.told[ticket] if progress.trouble]
+        assert len([each for each in troubles if each is not Trouble.OUT_OF_MEMORY]) == ticket.attempts
+        if not evening.spares and asked[request] == 1:
+            assert evening.script.admitted[request] <= 1 + len(troubles), "painted without need"
+
+
+CROWD = (
+    prepared(seed=BROKEN, evaluations=3),
+    prepared(seed=20, evaluations=2),
+    prepared(seed=21, evaluations=5),
+    prepared(seed=40, evaluations=1),
+    prepared(seed=40, evaluations=1),
+    prepared(seed=50, evaluations=5),
+)
+ALONE = prepared(seed=60, evaluations=5)
+PAINTED_AHEAD = (prepared(seed=61, evaluations=5), prepared(seed=62, evaluations=5))
+LATER: Mapping[int, Event] = {
+    20: Come(prepared(seed=22, evaluations=5)),
+    40: Come(prepared(seed=51, evaluations=5)),
+}
+
+
+def spend(events: Mapping[int, Event], *parts: Sequence[Prepared], spares: int = 8) -> Evening:
+    """Serve some people, each part once the one before is answered."""
+    evening = Evening({**LATER, **events}, spares=spares)
+    for wanted in parts or ([ALONE], PAINTED_AHEAD, CROWD):
+        evening.serve(wanted)
+    check_answers(evening)
+    return evening
+
+
+def test_an_undisturbed_evening_makes_every_call_of_the_devices_and_everybody_has_their_picture() -> None:
+    evening = spend({})
+    assert all(ticket.future.exception(0) is None for ticket in evening.tickets)
+    made = {"bring", "admit", "denoise", "take", "decode", "decode latents", "decode again", "wait"}
+    assert {*made, "fetch", "fetch safety", "fetch latents"} <= set(evening.calls)
+
+
+@pytest.mark.parametrize("how", [Hang(), Hang(turns=3), Hang(turns=3, fails=True)], ids=str)
+def test_a_thread_may_be_abandoned_in_any_call_of_the_devices(how: Hang) -> None:
+    for call in range(len(spend({}).calls)):
+        evening = spend({call: how})
+        assert all(ticket.future.exception(0) is None for ticket in evening.tickets), call
+
+
+@pytest.mark.parametrize("failure", [Fail(), Fail(shortage=True)], ids=str)
+def test_a_thread_may_be_abandoned_while_it_recovers_from_an_error(failure: Fail) -> None:
+    for call in range(len(spend({}, CROWD, spares=0).calls)):
+        for later in (call + 1, call + 2):
+            spend({call: failure, later: Hang(turns=1)}, CROWD, spares=0)
+
+
+events = st.one_of(
+    st.builds(Hang, turns=st.integers(0, 4), fails=st.booleans()),
+    st.builds(Fail, shortage=st.booleans()),
+    st.builds(Cancel, st.integers(0, 9)),
+    st.builds(
+        Come, st.builds(prepared, seed=st.sampled_from([BROKEN, 20, 21, 22]), evaluations=st.integers(1, 9))
+    ),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(events=st.dictionaries(st.integers(0, 90), events, max_size=8), spares=st.sampled_from([0, 8]))
+def test_every_future_ends_whatever_becomes_of_the_devices(events: Mapping[int, Event], spares: int) -> None:
+    spend(events, spares=spares)
+
+
+def test_memory_that_is_short_where_a_picture_is_read_halves_the_seats() -> None:
+    calls = spend({}).calls
+    evening = spend({calls.index("fetch"): Fail(shortage=True)})
+    [desk] = evening.painting.desks.values()
+    assert len(desk.seats) == 2
+    assert all(ticket.future.exception(0) is None for ticket in evening.tickets)
+    told = {progress.trouble for told in evening.told.values() for progress in told if progress.trouble}
+    assert told == {Trouble.OUT_OF_MEMORY}

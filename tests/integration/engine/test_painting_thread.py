@@ -1,0 +1,201 @@
+"""The engine's two threads on scripted devices: answers come with no lock held, and never fail to come."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from types import FrameType
+from typing import Any
+
+import pytest
+from scripted_devices import LANE, Script, ScriptedDevices, prepared
+
+from sdjax_engine.desks import Desk
+from sdjax_engine.loop import Painting
+from sdjax_engine.request import DevicesFailed, EngineClosed, Image, Progress, Trouble
+from sdjax_engine.seats import Seats
+from sdjax_engine.spares import Spares
+from sdjax_engine.thread import PaintingThread
+from sdjax_engine.tickets import Ticket
+from sdjax_engine.watch import Watch
+
+DEADLINE = 60.0
+STUCK_AFTER = 0.1
+
+
+class Hanging:
+    """A clock and a script whose next call hangs, once told to, until `answers` is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.next_hangs = False
+        self.answers = threading.Event()
+        self.script = Script(on_call=self.on_call)
+
+    def clock(self) -> float:
+        return self.now
+
+    def on_call(self, _name: str) -> None:
+        if self.next_hangs:
+            self.next_hangs = False
+            self.now += 1e6
+            self.answers.wait(DEADLINE)
+
+
+class Rigged(ScriptedDevices):
+    """Devices that do something else when others are asked to take their place."""
+
+    def __init__(self, script: Script, in_place_of: Callable[[], None]) -> None:
+        super().__init__(script, devices=1, seats_per_device=2)
+        self._in_place_of = in_place_of
+
+    def anew(self) -> ScriptedDevices:
+        self._in_place_of()
+        return super().anew()
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    how = Hanging()
+    yield how
+    how.answers.set()
+
+
+def desk_of(device: ScriptedDevices) -> Desk:
+    seats = Seats[Ticket](devices=1, seats_per_device=device.seats_per_device, pad_idle_devices=True)
+    return Desk(device=device, seats=seats)
+
+
+def started(hanging: Hanging, *desks: Desk) -> PaintingThread:
+    thread = PaintingThread({desk.lane: desk for desk in desks}, clock=hanging.clock, stuck_after=STUCK_AFTER)
+    thread.start()
+    return thread
+
+
+def ends(call: Callable[[], object]) -> bool:
+    """Whether another thread comes back from a call."""
+    other = threading.Thread(target=call, daemon=True)
+    other.start()
+    other.join(DEADLINE)
+    return not other.is_alive()
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def test_an_engine_whose_stuck_thread_cannot_be_replaced_tells_everybody_and_closes(
+    hanging: Hanging,
+) -> None:
+    def refuse() -> None:
+        raise RuntimeError("can't start new thread")
+
+    hanging.next_hangs = True
+    thread = started(hanging, desk_of(Rigged(hanging.script, refuse)))
+    future = thread.submit(prepared(), None)
+    with pytest.raises(EngineClosed):
+        future.result(DEADLINE)
+    with pytest.raises(EngineClosed):
+        thread.submit(prepared(), None)
+    assert ends(lambda: thread.close(drain=True))
+
+
+def test_a_thread_that_comes_back_while_it_is_replaced_leaves_everything_to_the_next(
+    hanging: Hanging,
+) -> None:
+    def come_back() -> None:
+        left = thread._thread
+        hanging.answers.set()
+        left.join(DEADLINE)
+        assert not left.is_alive()
+
+    hanging.next_hangs = True
+    thread = started(hanging, desk_of(Rigged(hanging.script, come_back)))
+    assert thread.submit(prepared(), None).result(DEADLINE)
+    assert thread.restarts == 1
+    thread.close(drain=True)
+
+
+@pytest.mark.parametrize("why", ["closed", "lane failed", "given up"])
+def test_a_callback_may_wait_for_another_thread_that_uses_the_engine(why: str, hanging: Hanging) -> None:
+    thread = started(hanging, *([desk_of(Rigged(hanging.script, nothing))] if why == "given up" else []))
+    ended: list[bool] = []
+
+    def look(_future: Future[Image]) -> None:
+        ended.append(ends(lambda: thread.desks))
+
+    hanging.next_hangs = why == "given up"
+    future = thread.submit(prepared(), lambda _progress: hang_again(hanging))
+    future.add_done_callback(look)
+    if why == "closed":
+        assert ends(lambda: thread.close(drain=False))
+    elif why == "lane failed":
+        thread.fail_lane(LANE, DevicesFailed("The devices are too small."))
+    wait([future], DEADLINE)
+    thread.close(drain=False)
+    assert ended == [True]
+
+
+def hang_again(hanging: Hanging) -> None:
+    hanging.next_hangs = True
+
+
+def test_who_begins_anew_is_told_so_with_no_lock_held(hanging: Hanging) -> None:
+    ended: list[bool] = []
+
+    def look(progress: Progress) -> None:
+        if progress.trouble is Trouble.STUCK:
+            ended.append(ends(lambda: thread.desks))
+
+    hanging.next_hangs = True
+    thread = started(hanging, desk_of(Rigged(hanging.script, nothing)))
+    assert thread.submit(prepared(), look).result(DEADLINE)
+    thread.close(drain=True)
+    assert ended == [True]
+
+
+def test_a_cancelled_image_whose_lane_is_not_open_is_notified_at_once_and_holds_no_close_up(
+    hanging: Hanging,
+) -> None:
+    thread = started(hanging)
+    future = thread.submit(prepared(), None)
+    future.cancel()
+    assert wait([future], DEADLINE).done == {future}
+    assert ends(lambda: thread.close(drain=True))
+
+
+def work_of_a_turn(waiting: int) -> int:
+    """How many bytecode instructions of the engine a turn takes, with so many in the line."""
+    script = Script()
+    desk = desk_of(ScriptedDevices(script, devices=1, seats_per_device=4))
+    clock = Hanging().clock
+    painting = Painting(
+        {LANE: desk}, clock=clock, watch=Watch(clock=clock, stuck_after=0.0), spares=Spares(4)
+    )
+    for number in range(waiting):
+        painting.join(Ticket(prepared=prepared(seed=number % 200, evaluations=1000, prompt=str(number))))
+    for _ in range(4):
+        painting.turn()
+    count = 0
+
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert painting.busy
+        assert painting.occupied
+        painting.turn()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_a_turn_is_no_more_work_with_a_long_line_than_with_a_short_one() -> None:
+    assert work_of_a_turn(2000) == work_of_a_turn(20) > 0
