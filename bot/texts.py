@@ -39,6 +39,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "strength_alone": "A strength says how far to leave a picture: send that picture too.",
         "picture_heavy": "{what} is larger than {limit} MB: send a smaller file.",
         "picture_large": "{what} has more than {limit} million pixels: send a smaller picture.",
+        "picture_small": (
+            "{what} is too small to start from: send a picture of at least {limit} pixels a side."
+        ),
         "picture_gone": "Discord has {what} no longer: send it again.",
         "picture_unreachable": "{what} could not be fetched from Discord: please send it again in a minute.",
         "picture_costly": "{what} takes too much time or memory to read: send a smaller picture.",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import PIL.Image
 
-from bot.front.pictures import Limits, Unfit, read_mask, read_picture
+from bot.front.pictures import LEAST_SIDE, SMALL, Limits, Unfit, read_mask, read_picture
 
 PICTURE, MASK = "picture", "mask"
 COSTLY = "picture_costly"  # it takes more memory than the process may have
@@ -74,6 +74,8 @@ def decode(task: Task, data: bytes) -> tuple[dict[str, object], list[bytes]]:
     if task.kind == MASK:
         return {}, [read_mask(data, limits=limits)]
     picture = read_picture(data, limits=limits)
+    if min(picture.width, picture.height) < LEAST_SIDE:
+        raise Unfit(SMALL)
     files = [picture.png] if picture.mask is None else [picture.png, picture.mask]
     return {"width": picture.width, "height": picture.height}, files
 

@@ -14,7 +14,7 @@ from typing import Any
 import bot
 from bot.errors import UserMistake
 from bot.front.decoder import COSTLY, MASK, PICTURE, Task
-from bot.front.pictures import HEAVY, LARGE, UNREADABLE_FILE, Limits, Picture
+from bot.front.pictures import HEAVY, LARGE, LEAST_SIDE, SMALL, UNREADABLE_FILE, Limits, Picture
 from sdjax_engine.request import InvalidRequest
 
 log = logging.getLogger(__name__)
@@ -55,6 +55,8 @@ class Decoder:
             return UserMistake(HEAVY, what=what, limit=f"{self._limits.max_bytes / MIB:.4g}")
         if problem == LARGE:
             return UserMistake(LARGE, what=what, limit=f"{self._limits.max_pixels / 1e6:.4g}")
+        if problem == SMALL:
+            return UserMistake(SMALL, what=what, limit=LEAST_SIDE)
         if problem == UNREADABLE_FILE:
             return InvalidRequest(UNREADABLE_FILE, what=what)
         return UserMistake(COSTLY, what=what)

@@ -22,6 +22,7 @@ from PIL.Image import Resampling, Transpose
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 KEPT_SIDE = 2048  # no model paints larger, so a picture to start from need not be
+LEAST_SIDE = 8  # pixels that one of the latents stands for
 MAX_SCANS = 24  # a progressive JPEG has about ten, and its preview some; each costs a pass over all pixels
 HOLES = [0] * 6 + [1] * 250  # what transparency counts: not what is a rounding of some writer
 START_OF_SCAN = b"\xff\xda"
@@ -51,11 +52,11 @@ UNREADABLE = (
 TOO_MANY_PIXELS = (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning)
 
 
-UNREADABLE_FILE, HEAVY, LARGE = "picture", "picture_heavy", "picture_large"
+UNREADABLE_FILE, HEAVY, LARGE, SMALL = "picture", "picture_heavy", "picture_large", "picture_small"
 
 
 class Unfit(Exception):
-    """The file is not read; `problem` is UNREADABLE_FILE, HEAVY (its bytes) or LARGE (its pixels)."""
+    """The file is not read; `problem` is UNREADABLE_FILE, HEAVY (its bytes), LARGE or SMALL (its pixels)."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)

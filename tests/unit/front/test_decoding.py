@@ -53,6 +53,8 @@ async def test_what_is_wrong_with_a_file_is_told() -> None:
     assert await problem_of(decoder(), b"#!/bin/sh") == "picture"
     assert await problem_of(decoder(limits=small), png(40, 20)) == "picture_large"
     assert await problem_of(decoder(limits=small), bytes(1001)) == "picture_heavy"
+    assert await problem_of(decoder(), png(1, 1)) == "picture_small"
+    assert await problem_of(decoder(), png(500, 7)) == "picture_small"
 
 
 async def test_a_file_that_needs_more_memory_than_a_decoder_has_is_refused() -> None:
