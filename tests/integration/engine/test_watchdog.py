@@ -32,14 +32,16 @@ def answers() -> Iterator[threading.Event]:
 
 
 class Once:
-    """Makes the devices hang once, when it is first told of progress."""
+    """Makes the devices hang once, when it is first told of steps: how long they take is known by then."""
 
     def __init__(self, lane: SabotagedLane, answers: threading.Event) -> None:
         self.lane, self.answers = lane, answers
         self.told: list[Progress] = []
+        self.done = False
 
     def __call__(self, progress: Progress) -> None:
-        if not self.told:
+        if progress.step and not self.done:
+            self.done = True
             self.lane.stuck.append(self.answers)
         self.told.append(progress)
 
