@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from sdjax_engine.models.lora_bank import LayerShape
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.headers import read_header
 from sdjax_engine.weights.lora_names import Place, Role, other_kind, spellings, split_key
+from sdjax_engine.weights.lora_patterns import find_pattern
 from sdjax_engine.weights.tensors import STORED_DTYPES, shorten
 from sdjax_engine.wording import first_line
 
@@ -74,7 +74,7 @@ def read_lora(path: Path, shapes: Shapes) -> LoraFile:
         raise UnreadableCheckpoint(f"{file} does not fit the model as a LoRA: {'; '.join(problems)}.")
     try:
         layers = {place: settle(place, roles, contents) for place, roles in keys.items()}
-    except (TypeError, ValueError, AttributeError, re.error) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise UnreadableCheckpoint(f"{file} has settings of no LoRA: {first_line(error)}") from error
     return LoraFile(file=file, layers=layers)
 
@@ -192,12 +192,9 @@ def scale_by_settings(place: Place, rank: int, settings: Mapping[str, Any]) -> f
     component = f"{place.component}."
     own = {key.removeprefix(component): value for key, value in settings.items() if key.startswith(component)}
     own = own or {key: value for key, value in settings.items() if "." not in key}
-    alpha = own.get("lora_alpha")
     path = place.path.removeprefix("text_model.")
-    for pattern, value in (own.get("alpha_pattern") or {}).items():
-        if any(re.fullmatch(rf"(.*\.)?({pattern})", path) for path in (path, f"text_model.{path}")):
-            alpha = value
-            break
+    pattern = find_pattern((own.get("alpha_pattern") or {}).keys(), (path, f"text_model.{path}"))
+    alpha = own.get("lora_alpha") if pattern is None else own["alpha_pattern"][pattern]
     if alpha is None:
         return 1.0
     return float(alpha) / (math.sqrt(rank) if own.get("use_rslora") else rank)

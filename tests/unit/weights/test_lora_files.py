@@ -100,6 +100,7 @@ def test_alpha_over_rank_scales_each_layer(tmp_path: Path) -> None:
         ({"lora_alpha": 3}, 0.75),
         ({"text_encoder.lora_alpha": 3}, 1.0),
         ({"unet.lora_alpha": 3, "unet.alpha_pattern": {"to_q": 8, "to_v": 1}}, 2.0),
+        ({"unet.lora_alpha": 3, "unet.alpha_pattern": {"^to_q": 8, r".*\.attn\d\.to_(k|q)": 1}}, 0.25),
         ({"unet.lora_alpha": 3, "unet.use_rslora": True}, 1.5),
         ({}, 1.0),
     ],
@@ -189,6 +190,16 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableCheckpoint, match="has settings of no LoRA"):
         read_lora(saved(tmp_path, kohya(), settings={"unet.lora_alpha": "much"}), SHAPES)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(.*)*!", "(.|.)" * 30 + "!", ".*" * 30 + "!", "(?x:(.|.) *)!", "[", "a{99999999999}"]
+)
+def test_expressions_of_strangers_that_could_take_for_ever_are_refused(pattern: str, tmp_path: Path) -> None:
+    tensors = {f"{PEFT}.lora_A.weight": ones(4, 6), f"{PEFT}.lora_B.weight": ones(4, 4)}
+    settings = {"unet.lora_alpha": 3, "unet.alpha_pattern": {pattern: 1}}
+    with pytest.raises(UnreadableCheckpoint, match=r"settings of no LoRA: .* in alpha_pattern"):
+        read_lora(saved(tmp_path, tensors, settings=settings), SHAPES)
 
 
 def test_values_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
