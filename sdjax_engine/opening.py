@@ -146,12 +146,15 @@ class Opening:
     @property
     def _found(self) -> FoundSeats:
         """The numbers of seats that earlier starts found."""
-        facts = [
+        return FoundSeats(folder=self.config.cache_dir, facts=self._facts)
+
+    def _facts(self) -> object:
+        """What the numbers of seats depend on."""
+        return [
             *(sorted(map(str, self.lanes)), self.config.dtype, self.config.start_pictures),
             *(self.residency.budget, [model.fingerprint for model in self.models.values()]),
             devices.report(self.compiler.mesh)[0],
         ]
-        return FoundSeats(folder=self.config.cache_dir, facts=facts)
 
     def steps(self, thread: PaintingThread) -> list[Step]:
         """Return what is left to be made ready for people in `thread`, in the order of use."""

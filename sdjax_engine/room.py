@@ -30,11 +30,12 @@ FOLDER = "seats"
 class FoundSeats:
     """The numbers of seats that earlier starts had room for, as files in `folder` (None: nothing is kept).
 
-    `facts`, plain data, are what a number depends on besides the lane and the number that was tried first.
+    `facts` returns, as plain data, what a number depends on besides the lane and the number that was tried
+    first; it is asked only where numbers are kept, because the models' fingerprints may be read for it.
     """
 
     folder: Path | None
-    facts: object
+    facts: Callable[[], object]
 
     def recall(self, lane: Lane, first: int) -> int:
         """Return what was found when `first` was tried, `first` itself where nothing was."""
@@ -56,7 +57,7 @@ class FoundSeats:
     def _place(self, lane: Lane, first: int) -> Path:
         if self.folder is None:
             raise FileNotFoundError
-        content = json.dumps({"lane": str(lane), "first": first, "facts": self.facts}, sort_keys=True)
+        content = json.dumps({"lane": str(lane), "first": first, "facts": self.facts()}, sort_keys=True)
         return self.folder / FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
 
 

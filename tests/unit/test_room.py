@@ -17,7 +17,7 @@ from sdjax_engine.residency import Residency
 from sdjax_engine.room import FoundSeats, open_lane
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
-NOWHERE = FoundSeats(folder=None, facts=None)
+NOWHERE = FoundSeats(folder=None, facts=lambda: None)
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ def test_another_error_is_not_taken_for_too_little_memory() -> None:
 
 
 def test_the_next_start_begins_with_what_was_found(tmp_path: Path) -> None:
-    found = FoundSeats(folder=tmp_path, facts=["a device", 60])
+    found = FoundSeats(folder=tmp_path, facts=lambda: ["a device", 60])
     open_lane(Opener(), LANE, residency(60), 8, found)
     again = Opener()
     assert open_lane(again, LANE, residency(60), 8, found).seats_per_device == 2
     assert again.tried == [2]
-    assert FoundSeats(folder=tmp_path, facts=["a device", 61]).recall(LANE, 8) == 8
+    assert FoundSeats(folder=tmp_path, facts=lambda: ["a device", 61]).recall(LANE, 8) == 8
     assert found.recall(LANE, 4) == 4
 
 
@@ -130,7 +130,7 @@ def test_the_next_start_tries_again_what_the_devices_ran_out_of_memory_for(
     allocating: bool, budget: int | None, first_try: int, tmp_path: Path
 ) -> None:
     """Of the accounting's refusals it learns: 8 seats do not fit into 239 bytes."""
-    found = FoundSeats(folder=tmp_path, facts=None)
+    found = FoundSeats(folder=tmp_path, facts=lambda: None)
     short, again = Opener(too_many=4, allocating=allocating), Opener()
     assert open_lane(short, LANE, residency(budget), 8, found).seats_per_device == 2
     assert open_lane(again, LANE, residency(budget), 8, found).seats_per_device == first_try
@@ -139,11 +139,20 @@ def test_the_next_start_tries_again_what_the_devices_ran_out_of_memory_for(
 
 @pytest.mark.parametrize("content", ["", "[", '"2"', "0", "9"])
 def test_a_file_that_makes_no_sense_is_as_good_as_none(content: str, tmp_path: Path) -> None:
-    found = FoundSeats(folder=tmp_path, facts=None)
+    found = FoundSeats(folder=tmp_path, facts=lambda: None)
     found.remember(LANE, 8, 2)
     [file] = (tmp_path / room.FOLDER).iterdir()
     file.write_text(content)
     assert found.recall(LANE, 8) == 8
+
+
+def test_where_nothing_is_kept_nothing_is_read_to_know_what_a_number_depends_on() -> None:
+    def fail() -> object:
+        raise AssertionError("the weights would be read")
+
+    assert (
+        open_lane(Opener(), LANE, residency(60), 8, FoundSeats(folder=None, facts=fail)).seats_per_device == 2
+    )
 
 
 def test_the_start_says_how_many_seats_there_are_and_what_they_take() -> None:

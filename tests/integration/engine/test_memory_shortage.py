@@ -31,7 +31,7 @@ from sdjax_engine.weights import load_checkpoint
 
 UNGUIDED = like(guidance_scale=1.0, num_inference_steps=3)
 SEATS = 2
-NOWHERE = FoundSeats(folder=None, facts=None)
+NOWHERE = FoundSeats(folder=None, facts=lambda: None)
 SHORTAGE = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
 
 
