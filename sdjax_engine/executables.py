@@ -105,6 +105,12 @@ class Executables:
             except OSError:  # not every folder knows of links
                 shutil.copy2(known, part)
 
+    def remove(self, *places: Path) -> None:
+        """Keep what is at these places no longer, as far as it can be removed."""
+        for place in places:
+            with suppress(OSError):
+                place.unlink()
+
 
 @contextmanager
 def written(place: Path) -> Iterator[Path]:

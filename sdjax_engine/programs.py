@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -290,10 +290,17 @@ class Compiler:
     def _on_trial(self, loaded: Sequence[Compiled], same: Sequence[Wanted]) -> list[Compiled | LoadedProgram]:
         """Return loaded programs so that each is compiled after all where it turns out not to work."""
 
+        def compile_again(wanted: Wanted) -> Compiled:
+            lowered = wanted.lowered()
+            if self.executables is not None:  # the next start compiles it once more, and keeps that
+                places = wanted.place(self.executables), wanted.place_of(lowered, self.executables)
+                self.executables.remove(*places)
+            return compiled_with(wanted.options, lowered)
+
         def on_trial(program: Compiled, wanted: Wanted) -> LoadedProgram:
             return LoadedProgram(
                 program,
-                lambda: compiled_with(wanted.options, wanted.lowered()),
+                partial(compile_again, wanted),
                 lambda line: self.tell(f"{wanted.name} is {line}"),
             )
 

@@ -100,6 +100,7 @@ def test_loaded_programs_that_fail_when_they_are_used_are_compiled_after_all(
 
     np.testing.assert_array_equal(painted(tmp_path, mesh, said), 3 * ROWS)
     assert any(line.startswith("triple is compiled again, because") for line in said)
+    assert not list(tmp_path.rglob("*.program"))  # else each start would load it, and find the same
 
 
 @pytest.mark.parametrize("gone", ["reset_cache", "setting"])
