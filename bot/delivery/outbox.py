@@ -68,7 +68,7 @@ class Outbox:
         self._metrics = metrics or Metrics().delivery
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
-        self._unmarked: dict[int, Sent] = {}
+        self._unmarked: dict[str, Sent] = {}  # by job
         self._claiming = asyncio.Lock()
 
     async def run(self) -> None:
@@ -137,7 +137,7 @@ class Outbox:
 
     async def _settle(self, delivery: Delivery) -> None:
         try:
-            sent = self._unmarked.get(delivery.id) or await self._send(delivery)
+            sent = self._unmarked.get(delivery.job.id) or await self._send(delivery)
         except DeliveryRefused as error:
             log.warning("the result cannot be delivered: %s", error.outcome)
             await self._mark(delivery, error.outcome)
@@ -150,9 +150,9 @@ class Outbox:
             )
             await self._postpone(delivery)
         else:
-            self._unmarked[delivery.id] = sent
+            self._unmarked[delivery.job.id] = sent
             await self._mark(delivery, sent.outcome, sent)
-            del self._unmarked[delivery.id]
+            del self._unmarked[delivery.job.id]
 
     async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> None:
         message_id, channel_id = (sent.message_id, sent.channel_id) if sent else (None, None)

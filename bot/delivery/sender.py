@@ -220,7 +220,7 @@ class Sender:
         parts = _parts(content, files)
         attachments = parts.pop("attachments")
         with _Understood(self._restraint, by_token=False):
-            return (await channel.send(**parts, files=attachments, nonce=f"sdjax-{delivery.id}"[:25])).id
+            return (await channel.send(**parts, files=attachments, nonce=f"sdjax-{delivery.job.id}"[:25])).id
 
     async def _posted_earlier(
         self, channel: discord.abc.Messageable, delivery: Delivery, content: MessageContent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,14 +51,17 @@ def described(job: Job) -> dict[str, Any]:
     }
 
 
-def files_of(jobs: Sequence[Job]) -> list[str]:
-    """The files of these jobs, those of the first jobs first: painted ones, and those they started from."""
-    named = [name for job in jobs for name in (*_painted(job), *job.recipe.start_pictures)]
-    return list(dict.fromkeys(named))
+def files_of(jobs: Sequence[Job], *, sent: Collection[str]) -> list[str]:
+    """The files of these jobs, those of the first jobs first: painted ones, and starts among those `sent`."""
+    return list(dict.fromkeys(name for job in jobs for name in (*_painted(job), *_started(job, sent))))
 
 
 def _painted(job: Job) -> list[str]:
     return [image.artifact for image in job.images if image.artifact]
+
+
+def _started(job: Job, sent: Collection[str]) -> list[str]:
+    return [name for name in job.recipe.start_pictures if name in sent]
 
 
 def packed(jobs: Sequence[Job], files: Mapping[str, bytes]) -> bytes:

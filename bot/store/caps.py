@@ -27,11 +27,10 @@ _WAITS = jobs.c.state == State.WAITING
 
 async def wait_for_turn(connection: AsyncConnection, user_id: int) -> None:
     """Let the same person's other requests wait until this one is stored, so that each counts the others."""
-    await connection.execute(
-        insert(connection, last_tags).values(user_id=user_id, tag=0.0).on_conflict_do_nothing()
-    )
-    mine = sa.select(last_tags.c.tag).where(last_tags.c.user_id == user_id)
-    await connection.execute(mine.with_for_update())
+    mine = insert(connection, last_tags).values(user_id=user_id, tag=0.0)
+    # One statement makes the row or locks it: between two, the row can be forgotten.
+    locked = mine.on_conflict_do_update(index_elements=[last_tags.c.user_id], set_={"tag": last_tags.c.tag})
+    await connection.execute(locked)
 
 
 async def refuse_over(

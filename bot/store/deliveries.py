@@ -165,6 +165,8 @@ async def _claim(connection: AsyncConnection, delivery_ids: Sequence[int]) -> di
 
 def _ended(delivery: Delivery, **values: Any) -> sa.Update:
     """The statement that ends an attempt, where its claim is still the last one."""
-    ours = (deliveries.c.id == delivery.id) & (deliveries.c.fencing_token == delivery.fencing_token)
+    # The job too: of rows that were erased SQLite gives the numbers away again.
+    ours = (deliveries.c.id == delivery.id) & (deliveries.c.job_id == delivery.job.id)
+    ours &= deliveries.c.fencing_token == delivery.fencing_token
     ended = sa.update(deliveries).where(ours, deliveries.c.outcome.is_(None))
     return ended.values(attempts=deliveries.c.attempts + 1, **values)

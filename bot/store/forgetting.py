@@ -32,6 +32,12 @@ class ForgettingVerbs(Verbs):
             ordered = look.order_by(jobs.c.interaction_id.desc()).limit(limit)
             return await load_jobs(connection, list(await connection.scalars(ordered)))
 
+    async def files_sent(self, user_id: int) -> set[str]:
+        """The files that a person sent to start from; what others sent for jobs that they repeat is not."""
+        theirs = sa.select(start_pictures.c.artifact).join(jobs).where(jobs.c.user_id == user_id)
+        async with self._database.read() as connection:
+            return set(await connection.scalars(theirs.where(start_pictures.c.source == OWN)))
+
     async def erase(self, job_ids: Collection[str]) -> list[str]:
         """Delete these jobs' rows, whatever state they are in; workers stop painting them.
 
@@ -41,6 +47,9 @@ class ForgettingVerbs(Verbs):
         which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
         async with self._changing() as (connection, news):
             locked = list(await connection.scalars(which.with_for_update()))
+            # All at once and in the order of heartbeats, which lock images of several jobs.
+            theirs = sa.select(images.c.id).where(images.c.job_id.in_(locked)).order_by(images.c.id)
+            await connection.execute(theirs.with_for_update())
             for job_id in locked:
                 await cancel_images(connection, job_id, now=now)  # what was never painted costs nothing
             names = await files_of(connection, locked)

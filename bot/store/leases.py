@@ -1,7 +1,8 @@
 """Verbs of the worker's side: claim images, keep them, end them.
 
 A lease is (image, fencing token, time). Each claim raises the image's token, and every later verb
-names the token it was given: once another claim was made, the old one changes nothing.
+names the token it was given: once another claim was made, the old one changes nothing. It names the job too:
+of rows that were erased SQLite gives the numbers away again.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ class LeaseVerbs(Verbs):
         steps = {claim.image_id: step for claim, step in claims_with_steps.items()}
         told = {claim.image_id: trouble for claim, trouble in troubles.items()}
         started = {claim.image_id for claim, step in claims_with_steps.items() if step or claim in begun}
-        tokens = [(claim.image_id, claim.fencing_token) for claim in claims_with_steps]
-        ours = sa.tuple_(images.c.id, images.c.fencing_token).in_(tokens), images.c.state == State.RUNNING
+        leases = [(claim.image_id, claim.job_id, claim.fencing_token) for claim in claims_with_steps]
+        lease = sa.tuple_(images.c.id, images.c.job_id, images.c.fencing_token)
+        ours = lease.in_(leases), images.c.state == State.RUNNING
         look = sa.select(images.c.id).where(*ours).order_by(images.c.id).with_for_update()
         async with self._database.write() as connection:
             kept = list(await connection.scalars(look))  # locked in the order that all others lock them in
@@ -192,7 +194,8 @@ def _by_image(texts: Mapping[int, str | None]) -> sa.Case[str | None] | None:
 
 
 def _ours(claim: Claim) -> sa.ColumnElement[bool]:
-    return (images.c.id == claim.image_id) & (images.c.fencing_token == claim.fencing_token)
+    image = (images.c.id == claim.image_id) & (images.c.job_id == claim.job_id)
+    return image & (images.c.fencing_token == claim.fencing_token)
 
 
 async def _end_lease(connection: AsyncConnection, claim: Claim, to: State, **values: Any) -> None:

@@ -68,6 +68,35 @@ async def test_erased_jobs_leave_no_row_and_no_file_whatever_state_they_are_in(s
         await store.complete(claim, artifact=OTHER, seconds=1.0)
 
 
+async def test_an_erased_lease_is_no_lease_of_the_next_image_that_gets_its_number(store: Store) -> None:
+    erased = await store.enqueue(RECIPE, origin(1))
+    (old,) = await store.claim("worker", limit=1, ttl=TTL)
+    await store.erase([erased.id])
+    following = await store.enqueue(RECIPE, replace(origin(2), user_id=OMAR))
+    await store.claim("worker", limit=1, ttl=TTL)
+    assert await store.heartbeat({old: 1}, ttl=TTL) == {old.image_id}
+    with pytest.raises(StaleLease):
+        await store.complete(old, artifact=PICTURE, seconds=1.0)
+    assert (await store.job(following.id)).images[0].artifact is None
+
+
+async def test_an_erased_delivery_settles_no_other_that_gets_its_number(store: Store) -> None:
+    erased = await asked(store, 1, PICTURE)
+    (old,) = await store.claim_deliveries("front", limit=1)
+    await store.erase([erased])
+    following = await asked(store, 2, OTHER, user_id=OMAR)
+    await store.claim_deliveries("front", limit=1)
+    await store.mark_delivered(old, outcome="edited", message_id=9)
+    assert [delivery.job.id for delivery in await store.undelivered(limit=9)] == [following]
+
+
+async def test_only_what_a_person_sent_themselves_counts_as_sent_by_them(store: Store) -> None:
+    first = await asked(store, 1, PICTURE)
+    await asked(store, 2, OTHER, of=first, user_id=OMAR)
+    assert await store.files_sent(MINA) == {UPLOAD}
+    assert await store.files_sent(OMAR) == set()
+
+
 async def test_what_others_show_is_not_erased_with_a_server(store: Store) -> None:
     await delivered(store, 1, PICTURE)
     elsewhere = await store.enqueue(recipe(init_image=PICTURE), replace(origin(2), guild_id=None))

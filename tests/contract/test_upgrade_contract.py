@@ -16,6 +16,7 @@ from bot.store import Store
 from bot.store.database import _create_engine, _parse
 
 FIRST = "0001"
+BEFORE_SOURCES = "0018"
 JOB = {
     "id": "abcd1234",
     "interaction_id": ORIGIN.interaction_id,
@@ -52,16 +53,44 @@ OLD_JOB = {**JOB, "id": "done5678", "interaction_id": 99, "state": "done", "fini
 OLD_IMAGE = {**IMAGE, "job_id": OLD_JOB["id"], "state": "done", "artifact": "bb/old.png"}
 
 
-def make_first_tables(connection: sa.Connection) -> None:
-    """The tables as the first version had them, with one job that waits in them and one that has ended."""
+def upgrade(connection: sa.Connection, version: str) -> None:
+    """Bring the tables to those of a version."""
     config = Config()
     config.set_main_option("script_location", str(Path(bot.store.__file__).parent / "migrations"))
     config.attributes["connection"] = connection
-    command.upgrade(config, FIRST)
+    command.upgrade(config, version)
+
+
+def make_first_tables(connection: sa.Connection) -> None:
+    """The tables as the first version had them, with one job that waits in them and one that has ended."""
+    upgrade(connection, FIRST)
     for table, row in (("jobs", JOB), ("images", IMAGE), ("jobs", OLD_JOB), ("images", OLD_IMAGE)):
         names = ", ".join(f'"{name}"' for name in row)
         values = ", ".join(f":{name}" for name in row)
         connection.execute(sa.text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
+
+
+def start_both_from_uploads(connection: sa.Connection) -> None:
+    """Both jobs start from files that were sent; the second repeats the first."""
+    make_first_tables(connection)
+    upgrade(connection, BEFORE_SOURCES)
+    repeats = "UPDATE jobs SET family = :first, repeat = 1 WHERE id = :second"
+    connection.execute(sa.text(repeats), {"first": JOB["id"], "second": OLD_JOB["id"]})
+    rows = [{"job": JOB["id"], "file": "cc/own.png"}, {"job": OLD_JOB["id"], "file": "cc/lent.png"}]
+    connection.execute(sa.text("INSERT INTO start_pictures (job_id, artifact) VALUES (:job, :file)"), rows)
+
+
+async def test_what_a_stored_repeat_starts_from_was_sent_with_another_job(
+    bare_database_url: str, clock: Clock
+) -> None:
+    engine = _create_engine(_parse(bare_database_url))
+    async with engine.begin() as connection:
+        await connection.run_sync(start_both_from_uploads)
+    await engine.dispose()
+
+    store = await Store.open(bare_database_url, clock=clock)
+    assert await store.files_sent(ORIGIN.user_id) == {"cc/own.png"}
+    await store.close()
 
 
 async def test_a_job_of_the_first_version_is_painted_by_this_one(

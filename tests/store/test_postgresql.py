@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -11,9 +12,9 @@ from recipes import ORIGIN, RECIPE, origin
 from stores import Clock
 
 from bot.errors import ConfigurationError, StoreUnavailable
-from bot.jobs import State
+from bot.jobs import Job, State
 from bot.store import Store, check_url
-from bot.store.tables import files
+from bot.store.tables import files, images
 
 pytestmark = pytest.mark.postgres
 
@@ -140,6 +141,22 @@ async def test_a_file_that_is_back_and_a_result_that_is_deleted_wait_for_each_ot
         await waiting_for_locks(store, 2)
     await back
     assert await deleted == [name]
+
+
+async def test_jobs_that_are_erased_lock_their_images_in_the_order_of_heartbeats(store: Store) -> None:
+    first = later = await store.enqueue(RECIPE, ORIGIN)
+    while later.id >= first.id:  # jobs are locked by their ids, which are random
+        later = await store.enqueue(RECIPE, replace(ORIGIN, interaction_id=later.origin.interaction_id + 1))
+
+    def image_of(job: Job) -> sa.Select[tuple[int]]:
+        return sa.select(images.c.id).where(images.c.job_id == job.id)
+
+    async with store._database.write() as connection:
+        await connection.execute(image_of(first).with_for_update())
+        erasing = asyncio.create_task(store.erase([first.id, later.id]))
+        await waiting_for_locks(store, 1)
+        await connection.execute(image_of(later).with_for_update(nowait=True))
+    await erasing
 
 
 @pytest.mark.parametrize(

@@ -86,18 +86,20 @@ async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> Non
     cancelled = [
         await store.cancel(job.id, user_id=right)
         for job, right in zip(chosen, rights, strict=True)
-        if not job.state.final
+        if not job.state.final or right not in (None, job.origin.user_id)
     ]
-    said = said_of_cancelled(cancelled, parts_of(interaction).texts(interaction))
+    secret = any(job.origin.private and job.origin.user_id != interaction.user.id for job in cancelled)
+    said = said_of_cancelled(cancelled, parts_of(interaction).texts(interaction), secret=secret)
     content = MessageContent(heading=said, tone=Tone.CANCELLED)
     await interaction.edit_original_response(view=layout(content))
 
 
-def said_of_cancelled(jobs: Sequence[Job], texts: Texts) -> str:
-    """What was cancelled, and what of it is painted already."""
+def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool) -> str:
+    """What was cancelled, without its words where they are `secret`, and what of it is painted already."""
     done = sum(job.work.done for job in jobs)
     if len(jobs) == 1:
-        said = texts.gettext("Cancelled: {prompt}", prompt=shown(jobs[0].recipe.prompt, SHOWN_PROMPT))
+        words = texts.gettext("private") if secret else shown(jobs[0].recipe.prompt, SHOWN_PROMPT)
+        said = texts.gettext("Cancelled: {prompt}", prompt=words)
         separator = "\n"
     else:
         said = texts.ngettext("Cancelled {count} request.", "Cancelled {count} requests.", len(jobs))

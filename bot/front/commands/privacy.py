@@ -72,7 +72,7 @@ async def export(interaction: Interaction) -> None:
     parts = parts_of(interaction)
     texts = parts.texts(interaction)
     jobs = await _all_jobs(parts, interaction.user.id)
-    names = files_of(jobs)
+    names = files_of(jobs, sent=await parts.store.files_sent(interaction.user.id))
     files = await _files(parts, names)
     archive = await parts.fitting.run(packed, jobs, files)
     said = texts.ngettext(

@@ -120,6 +120,15 @@ async def test_a_moderator_chooses_among_the_requests_of_others_by_name(
     assert await served.store.active_jobs() == []
 
 
+async def test_a_moderator_reads_no_words_of_a_private_request_that_they_cancel(
+    served: Served, omar: Member, mina: Member
+) -> None:
+    await queued(omar, "a tree", private=True)
+    job = await job_of(served.store, "a tree")
+    told = await mina.message_of(await mina.use("cancel", job=job.id))
+    assert text_of(told).strip() == "Cancelled: private"
+
+
 async def test_a_request_that_was_partly_painted_says_so_when_it_is_cancelled(
     served: Served, ravi: Member
 ) -> None:
@@ -152,6 +161,8 @@ async def test_nobody_cancels_the_request_of_another_but_a_moderator(
     assert [choice["value"] for choice in await mina.autocomplete("cancel", "job", "")] == [job.id]
     await mina.message_of(await mina.use("cancel", job=job.id))
     assert (await served.store.job(job.id)).state is State.CANCELLED
+    told = await refusal(omar, await omar.use("cancel", job=job.id))
+    assert told == "Only the person who asked for this picture, or a moderator, can do that."
 
 
 async def test_who_moderates_one_channel_has_no_say_in_another(

@@ -14,7 +14,7 @@ from bot.jobs import State
 
 def test_an_export_holds_the_words_and_the_files_and_no_token() -> None:
     job = job_of(State.DONE, State.FAILED, recipe=recipe(prompt="그림", init_image="cc/upload.png"))
-    assert files_of([job, job]) == ["aa/0.png", "cc/upload.png"]
+    assert files_of([job, job], sent={"cc/upload.png"}) == ["aa/0.png", "cc/upload.png"]
     archive = zipfile.ZipFile(io.BytesIO(packed([job], {"aa/0.png": b"a picture"})))
     assert archive.namelist() == [REQUESTS, "aa/0.png"]
     (said,) = json.loads(archive.read(REQUESTS))
@@ -24,3 +24,8 @@ def test_an_export_holds_the_words_and_the_files_and_no_token() -> None:
         (8, "failed", None),
     ]
     assert job.origin.interaction_token not in archive.read(REQUESTS).decode()
+
+
+def test_what_another_sent_is_not_exported_with_a_repeat_that_starts_from_it() -> None:
+    job = job_of(State.DONE, recipe=recipe(init_image="cc/upload.png"))
+    assert files_of([job], sent={"cc/other.png"}) == ["aa/0.png"]

@@ -173,15 +173,16 @@ def test_how_many_requests_there_are_is_followed_by_them() -> None:
 
 
 def test_what_was_cancelled_is_said() -> None:
-    assert said_of_cancelled([job("one")], ENGLISH).startswith("Cancelled: \\*one\\*")
-    assert said_of_cancelled([job("one"), job("two")], ENGLISH) == "Cancelled 2 requests."
+    assert said_of_cancelled([job("one")], ENGLISH, secret=False).startswith("Cancelled: \\*one\\*")
+    assert said_of_cancelled([job("one"), job("two")], ENGLISH, secret=False) == "Cancelled 2 requests."
 
 
 def test_what_of_a_cancelled_request_was_painted_already_is_said() -> None:
     partly = job_of(State.DONE, State.CANCELLED, State.CANCELLED, recipe=recipe(prompt="a boat"))
     kept = "1 of {} pictures were painted already and are kept."
-    assert said_of_cancelled([partly], ENGLISH) == f"Cancelled: a boat\n{kept.format(3)}"
-    assert said_of_cancelled([partly, job("two")], ENGLISH) == f"Cancelled 2 requests. {kept.format(4)}"
+    assert said_of_cancelled([partly], ENGLISH, secret=False) == f"Cancelled: a boat\n{kept.format(3)}"
+    both = said_of_cancelled([partly, job("two")], ENGLISH, secret=False)
+    assert both == f"Cancelled 2 requests. {kept.format(4)}"
 
 
 def test_a_persons_mistake_is_told_in_their_language_with_nothing_for_discord_to_read() -> None:

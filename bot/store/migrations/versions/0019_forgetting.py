@@ -10,9 +10,11 @@ down_revision = "0018"
 
 
 def upgrade() -> None:
-    """Add the column and the table; what an image painted was sent by nobody."""
+    """Add the column and the table; what an image painted was sent by nobody, what is repeated by another."""
     source: sa.Column[str] = sa.Column("source", sa.String(length=8), nullable=False, server_default="own")
     op.add_column("start_pictures", source)
+    repeats = "SELECT id FROM jobs WHERE family IS NOT NULL"
+    op.execute(sa.text(f"UPDATE start_pictures SET source = 'lent' WHERE job_id IN ({repeats})"))  # noqa: S608
     painted = "SELECT 1 FROM images WHERE images.artifact = start_pictures.artifact"
     op.execute(sa.text(f"UPDATE start_pictures SET source = 'painted' WHERE EXISTS ({painted})"))  # noqa: S608
     op.create_table(
