@@ -62,6 +62,7 @@ class Opening:
     usage: Usage
     _devices: dict[Lane, DeviceLane] = field(default_factory=dict, init=False)
     _with_pictures: set[str] = field(default_factory=set, init=False)
+    _with_retry: set[Lane] = field(default_factory=set, init=False)  # asked for before the lane was open
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
@@ -169,9 +170,11 @@ class Opening:
         def make() -> None:
             thread.open_desk(self.desk(lane))
             with self._lock:
-                with_pictures = pictures_of(lane) in self._with_pictures
+                with_pictures, with_retry = pictures_of(lane) in self._with_pictures, lane in self._with_retry
             if with_pictures:
                 self._prepare_pictures(lane, thread)
+            if with_retry:
+                self._prepare_late_retry(lane)
 
         def fail(error: Exception) -> None:
             thread.fail_lane(lane, as_engine_error(error))
@@ -209,10 +212,20 @@ class Opening:
                 yield Step(name=f"{lane} in float32", make=make, fail=fail)
 
     def _prepare_retry(self, lane: Lane) -> None:
+        """Prepare an open lane; one that another thread is still opening is prepared there."""
         with self._lock:
             device = self._devices.get(lane)
+            if device is None:
+                self._with_retry.add(lane)
         if device is not None:
             device.prepare_retry()
+
+    def _prepare_late_retry(self, lane: Lane) -> None:
+        """Prepare a lane that has just been opened, and stays open where that fails."""
+        try:
+            self._prepare_retry(lane)
+        except jax.errors.JaxRuntimeError as error:
+            self.compiler.tell(f"{lane} cannot decode again in float32: {first_line(error)}")
 
     def _prepare_pictures(self, lane: Lane, thread: PaintingThread) -> None:
         """Let images of an open lane start from pictures; where that cannot be, only those images fail."""

@@ -1,0 +1,61 @@
+"""What is made ready late, in whichever order threads come to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from sdjax_engine import opening
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.devices import open_mesh, setup_cpu
+from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.opening import Opening
+from sdjax_engine.programs import Compiler
+from sdjax_engine.request import Lane, Offer, Sampler
+from sdjax_engine.residency import Residency
+from sdjax_engine.thread import PaintingThread
+from sdjax_engine.usage import Usage
+
+LANE = Lane(model="tiny", height=16, width=16, guided=True)
+OFFER = Offer(
+    model="tiny", sizes=((16, 16),), num_inference_steps=2, guidance_scale=7.5, sampler=Sampler.DDIM
+)
+
+
+@dataclass
+class Device:
+    """A lane's devices that note how often they were prepared to decode again."""
+
+    lane: Lane = LANE
+    seats_per_device: int = 1
+    prepared: list[str] = field(default_factory=list)
+
+    def prepare_retry(self) -> None:
+        self.prepared.append("retry")
+
+
+@pytest.mark.parametrize("order", [("lane", "retry"), ("retry", "lane")])
+def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
+    order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup_cpu(2)
+    mesh, device = open_mesh(), Device()
+    monkeypatch.setattr(opening, "open_lane", lambda *_: device)
+    model = cast("LoadedModel", SimpleNamespace(decodes_in_float32=False))
+    opened = Opening(
+        config=EngineConfig(models=(ModelSpec(source="demo", offer=OFFER),), start_pictures=False),
+        compiler=Compiler(mesh=mesh, report=lambda _: None),
+        residency=Residency(mesh),
+        models={"tiny": model},
+        lanes=(LANE,),
+        usage=Usage(None),
+    )
+    thread = PaintingThread({}, clock=lambda: 0.0)
+    lane, retry = opened.steps(thread)
+    steps = {"lane": lane, "retry": retry}
+    for name in order:
+        steps[name].make()
+    assert device.prepared == ["retry"]
