@@ -80,5 +80,5 @@ def refusal(problem: str) -> str:
     """Return the line that a start-up says of a folder with this problem."""
     return (
         f"Nothing is kept between starts, because {problem}: make the cache folder writable for this user "
-        "alone (chmod -R go-w), or set cache_group = true where its group can be trusted."
+        "alone (chmod 700), or set cache_group = true where its group can be trusted."
     )

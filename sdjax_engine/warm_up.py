@@ -127,12 +127,15 @@ class WarmUp:
             if self._left:
                 self._report(f"{line} ({self._count - self._left} of {self._count})")
                 return
-            self._report(line)
-            self._end()
+            self._end(line)
 
-    def _end(self) -> None:
+    def _end(self, *lines: str) -> None:
+        """Tell the last lines; whoever waits for the end goes on, even where they cannot be told."""
         rest = f", but for {self._failed} of {self._count}" if self._failed else ""
-        self._report(f"everything ready after {self._seconds():.1f} s{rest}")
-        for line in self._last():
-            self._report(line)
-        self._over.set()
+        try:
+            for line in (*lines, f"everything ready after {self._seconds():.1f} s{rest}"):
+                self._report(line)
+            for line in self._last():
+                self._report(line)
+        finally:
+            self._over.set()

@@ -87,3 +87,11 @@ def test_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     assert "cannot be used" in str(problem_of(tmp_path / "file", group=False))
+
+
+def test_what_a_refusal_advises_makes_the_folder_believed(folder: Path) -> None:
+    for each in (folder / "programs", folder / "jit_run-cache"):
+        each.chmod(0o775)  # as a login whose umask is 002 leaves them
+    assert problem_of(folder, group=False) is not None
+    folder.chmod(0o700)
+    assert problem_of(folder, group=False) is None

@@ -45,6 +45,14 @@ def test_steps_are_taken_in_order_and_told_of() -> None:
     ]
 
 
+def test_who_waits_goes_on_where_the_end_cannot_be_told() -> None:
+    def report(line: str) -> None:
+        if line.startswith("everything"):
+            raise OSError("standard error is closed")
+
+    assert warm_up(step("a"), report=report).wait(DEADLINE)
+
+
 def test_without_steps_everything_is_ready() -> None:
     assert warm_up().wait(0)
 

@@ -124,8 +124,10 @@ def test_the_start_says_what_it_does(on_two: dict[str, Any]) -> None:
         "tiny:16x16 begin",
         "tiny:16x16 take",
         "tiny:16x16 decode",
+        "tiny:16x16:guided empty",
         "tiny:16x16:guided admit",
         "tiny:16x16:guided denoise",
+        "tiny:16x16:unguided empty",
         "tiny:16x16:unguided admit",
         "tiny:16x16:unguided denoise",
     }
