@@ -17,9 +17,10 @@ from bot.delivery.render import MessageContent, Tone
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.answers import page
 from bot.front.commands.describing import Command, make_command
+from bot.front.commands.history import message_address
 from bot.front.exporting import files_of, packed
 from bot.front.first_answers import acknowledge, acknowledge_press
-from bot.front.parts import Interaction, Parts, parts_of
+from bot.front.parts import Interaction, Parts, parts_of, sender_of
 from bot.jobs import Job
 from bot.texts import Texts
 
@@ -29,6 +30,7 @@ EXPORT, ASK, FORGET = "export", "ask", "forget"
 ARCHIVE = "sdjax.zip"
 ARCHIVE_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES - 2 * 1024 * 1024  # the rest is for the JSON
 PAGE_JOBS = 200
+SHOWN_MESSAGES = 10
 UNREACHABLE = (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError)
 
 
@@ -68,8 +70,9 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
 
 async def export(interaction: Interaction) -> None:
     """Send the person what is kept of them, with as many of their pictures as a message takes."""
-    await acknowledge(interaction, private=True)
     parts = parts_of(interaction)
+    parts.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
     texts = parts.texts(interaction)
     jobs = await _all_jobs(parts, interaction.user.id)
     names = files_of(jobs, sent=await parts.store.files_sent(interaction.user.id))
@@ -115,28 +118,40 @@ async def forget_all(interaction: Interaction) -> None:
         view=page(texts.gettext("Everything of yours is being deleted."))
     )
 
+    stayed: list[str] = []
+
     async def remove_messages(jobs: Sequence[Job]) -> None:
         for job in jobs:
-            await _remove_message(interaction.client, job)
+            if address := await _left(interaction.client, job):
+                stayed.append(address)
 
     user_id = interaction.user.id
     count = await forget(parts.store, parts.artifacts, user_id=user_id, first=remove_messages)
     said = texts.ngettext("{count} request was deleted.", "{count} requests were deleted.", count)
+    if stayed:
+        said += " " + texts.gettext(
+            "Discord did not let the bot remove these messages, which a moderator can delete: {messages}",
+            messages=" ".join(stayed[:SHOWN_MESSAGES]),
+        )
     await interaction.edit_original_response(view=page(said))
 
 
-async def _remove_message(client: discord.Client, job: Job) -> None:
-    """Remove the message that shows a job, if Discord still lets the bot."""
-    ephemeral = job.origin.private and job.message_channel_id is None
-    if job.message_id is None or ephemeral or job.deleted_at is not None:
-        return
+async def _left(client: discord.Client, job: Job) -> str | None:
+    """Remove the message that shows a job; the message's address where Discord does not let the bot."""
+    address = message_address(job)
+    if job.message_id is None or address is None:
+        return None
     place = job.message_channel_id or job.origin.channel_id
     guild_id = None if job.message_channel_id else job.origin.guild_id  # elsewhere is a direct message
     channel = client.get_partial_messageable(place, guild_id=guild_id)
     try:
         await channel.get_partial_message(job.message_id).delete()
+    except discord.NotFound:
+        return None
     except UNREACHABLE as error:
         log.info("the message of the job %s stays: %s", job.id, error)
+        return address
+    return None
 
 
 async def _all_jobs(parts: Parts, user_id: int) -> list[Job]:

@@ -14,7 +14,7 @@ from bot.delivery.render import MessageContent, render, without_picture
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.front.commands.history import SHOW, can_be_shown
 from bot.front.first_answers import acknowledge
-from bot.front.parts import Interaction, parts_of
+from bot.front.parts import Interaction, parts_of, sender_of
 from bot.front.views.pressing import pressed
 
 LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
@@ -23,10 +23,12 @@ LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
 async def show_again(interaction: Interaction, job_id: str) -> None:
     """Answer with a job's pictures and buttons, to its owner alone.
 
-    Raises UnknownJob where it is somebody else's, UserMistake `no_picture` where there is none to show.
+    Raises UnknownJob where it is somebody else's, UserMistake `no_picture` where there is none to show, and
+    UserMistake where the person asks too often.
     """
-    await acknowledge(interaction, private=True)
     parts = parts_of(interaction)
+    parts.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
     job = await parts.store.job(job_id)
     if job.origin.user_id != interaction.user.id:
         raise UnknownJob(job=job_id)

@@ -69,6 +69,19 @@ async def test_all_of_a_persons_goes_once_they_have_confirmed_it_and_nothing_of_
     raise AssertionError("the picture is still there, unless another request shows the very same one")
 
 
+async def test_messages_that_discord_does_not_let_the_bot_remove_are_named(
+    served: Served, sandbox: Sandbox, ravi: Member
+) -> None:
+    job, shown = await finished(served, ravi, "a boat")
+    message = await asked_about(ravi)
+    await ravi.press(message, "Delete everything")
+    question = await ravi.wait_for_message(lambda seen: "This cannot be undone" in text_of(seen))
+    sandbox.forbid("art")
+    await ravi.press(question, "Delete everything now")
+    told = await ravi.wait_for_message(lambda seen: "1 request was deleted." in text_of(seen))
+    assert f"/{job.origin.channel_id}/{shown['id']}" in text_of(told)
+
+
 async def test_a_server_that_removes_the_bot_is_noted(served: Served, sandbox: Sandbox, ravi: Member) -> None:
     await finished(served, ravi, "a boat")
     sandbox.kick()
