@@ -12,9 +12,13 @@ Check = Callable[[], Awaitable[str]]
 
 
 async def examine(checks: Mapping[str, Check]) -> dict[str, str]:
-    """What each check says, all asked at once; one that says nothing in time is not well."""
-    answers = await asyncio.gather(*(_asked(check) for check in checks.values()))
-    return dict(zip(checks, answers, strict=True))
+    """What each check says, all asked at once; one that says nothing in time is not well.
+
+    Checks that are added meanwhile, as parts start, are not among them.
+    """
+    asked = dict(checks)
+    answers = await asyncio.gather(*(_asked(check) for check in asked.values()))
+    return dict(zip(asked, answers, strict=True))
 
 
 async def _asked(check: Check) -> str:

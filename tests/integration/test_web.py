@@ -15,6 +15,7 @@ from bot.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
 from bot.store import Store
 from bot.store.backlog import Backlog
+from bot.web.health import Check, examine
 from bot.web.server import serving
 
 
@@ -87,6 +88,18 @@ async def test_health_names_each_part_and_is_bad_when_one_is() -> None:
         async with people.get(f"http://127.0.0.1:{port}/health") as page:
             assert page.status == 503
             assert (await page.json())["parts"] == {"store": "the disk is full", "outbox": "well"}
+
+
+async def test_a_part_that_starts_while_health_is_asked_disturbs_no_answer() -> None:
+    checks: dict[str, Check] = {}
+
+    async def starting() -> str:
+        checks["outbox"] = well
+        return WELL
+
+    checks["store"] = starting
+    assert await examine(checks) == {"store": WELL}
+    assert await examine(checks) == {"store": WELL, "outbox": WELL}
 
 
 async def test_a_part_that_does_not_answer_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
