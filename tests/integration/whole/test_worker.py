@@ -264,9 +264,9 @@ async def test_a_start_picture_is_decoded_once_a_job_and_never_on_the_event_loop
     decoded: list[threading.Thread] = []
     decode = pictures._read
 
-    def look_on(data: bytes, what: str) -> PIL.Image.Image:
+    def look_on(data: bytes, what: str, *, background: str) -> PIL.Image.Image:
         decoded.append(threading.current_thread())
-        return decode(data, what)
+        return decode(data, what, background=background)
 
     monkeypatch.setattr(pictures, "_read", look_on)
     job = await store.enqueue(replace(SMALL, init_image=name, strength=0.5, variants=6), origin(1))
