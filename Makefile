@@ -22,7 +22,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/python
 	@echo "Installing sdjax-bot and its packages (a minute or two the first time)"
 	@$(PIP) install $(LOCKED) requirements.lock
-	@$(PIP) install --no-compile --no-deps --no-build-isolation --editable .
+	@PYTHONWARNINGS=ignore $(PIP) install --no-compile --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # torch is a reference for the tests. Its builds differ from machine to machine, so it has no hash in the lock.
