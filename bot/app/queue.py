@@ -42,6 +42,15 @@ class Queue:
         running.start(self.sweeper.run(), "sweeper")
 
 
+PARTS = {"front": ("gateway", "outbox"), "worker": ("engine",), "both": ("gateway", "outbox", "engine")}
+"""What each role has to open before it is well."""
+
+
+async def starting() -> str:
+    """Say that a part of the process is not there yet."""
+    return "starting"
+
+
 async def open_queue(config: Config, role: str, stack: AsyncExitStack) -> Queue:
     """Connect, join those who work on it, and let operators look on; `stack` ends it all.
 
@@ -54,5 +63,6 @@ async def open_queue(config: Config, role: str, stack: AsyncExitStack) -> Queue:
     membership = await stack.enter_async_context(joined(config, store, role))
     sweeper = Sweeper(store, artifacts, bounds_of(config.retention), clock=store.clock)
     queue = Queue(store=store, artifacts=artifacts, membership=membership, sweeper=sweeper, metrics=metrics)
+    queue.checks.update(dict.fromkeys(PARTS[role], starting))
     await watch(config, store, metrics, queue.checks, stack)
     return queue

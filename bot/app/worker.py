@@ -59,7 +59,6 @@ async def open_worker(
 
     `config` is settled.
     """
-    queue.checks["engine"] = starting
     await queue.store.publish_offers([model.offer for model in config.models])
     engine = await running.wait_for(in_own_thread(lambda: open_engine(config, report)))
     stack.push_async_callback(close, engine)
@@ -83,11 +82,6 @@ def policy_of(model: ModelConfig) -> SafetyPolicy:
     return SafetyPolicy(
         elsewhere=Showing(model.flagged), age_restricted=Showing(model.flagged_age_restricted)
     )
-
-
-async def starting() -> str:
-    """What the engine's check says until there is one."""
-    return "starting"
 
 
 async def paint(worker: Worker, running: Running, stop: Stop) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
 import pytest
 from stores import Clock
 
+from bot.app.queue import PARTS, open_queue
 from bot.app.watching import BacklogReader
+from bot.config import Config
 from bot.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
 from bot.store import Store
@@ -100,6 +103,24 @@ async def test_a_part_that_starts_while_health_is_asked_disturbs_no_answer() -> 
     checks["store"] = starting
     assert await examine(checks) == {"store": WELL}
     assert await examine(checks) == {"store": WELL, "outbox": WELL}
+
+
+@pytest.mark.parametrize(("role", "parts"), PARTS.items())
+async def test_a_process_is_not_well_before_all_its_parts_are_open(
+    role: str, parts: tuple[str, ...], tmp_path: Path
+) -> None:
+    config = Config.parse(
+        {
+            "queue": {
+                "database": f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3",
+                "artifacts": str(tmp_path / "artifacts"),
+            }
+        }
+    )
+    async with AsyncExitStack() as stack:
+        queue = await open_queue(config, role, stack)
+        found = await examine(queue.checks)
+    assert found == {"store": WELL, **dict.fromkeys(parts, "starting")}
 
 
 async def test_a_part_that_does_not_answer_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
