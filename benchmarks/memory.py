@@ -33,14 +33,14 @@ import jax
 import numpy as np
 from conditions import print_conditions
 
-from sdjax_engine import devices, heap
+from sdjax_engine.compiling.compiler import Compiler, use_cache
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.programs import Compiler, use_cache
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory import devices, heap
+from sdjax_engine.memory.residency import Residency
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Image, Offer, Request, Sampler
-from sdjax_engine.residency import Residency
 from sdjax_engine.weights import load_checkpoint
 
 Figures = dict[str, float]

@@ -17,15 +17,15 @@ from serving_arrivals import Arrival, Served
 from serving_devices import LANE, Clock, Costs, SimulatedDevices, Work
 
 from sdjax_engine.config import Seating
-from sdjax_engine.desks import Desk
-from sdjax_engine.encodings import Text
-from sdjax_engine.loop import Painting
-from sdjax_engine.prepared import Prepared
+from sdjax_engine.model.encodings import Text
+from sdjax_engine.model.prepared import Prepared
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
-from sdjax_engine.seats import Seats
-from sdjax_engine.tickets import Ticket
-from sdjax_engine.watch import Watch
-from sdjax_engine.whole_batch import WholeBatchSeats
+from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.loop import Painting
+from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.seats import Seats
+from sdjax_engine.scheduler.watchdog import Watch
+from sdjax_engine.scheduler.whole_batch import WholeBatchSeats
 
 TEXT = Text(ids=b"", weights=b"", chunks=1)
 FACTS = PromptFacts(tokens=3, limit=75)

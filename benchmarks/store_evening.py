@@ -17,7 +17,7 @@ from itertools import count
 from bot.jobs import Claim, Job, Origin, Recipe, State
 from bot.store import Store
 from sdjax_engine.request import Lane, Sampler
-from sdjax_engine.turns import Demand, Turns
+from sdjax_engine.scheduler.lane_shares import Demand, Turns
 
 BATCHES_AHEAD = 2  # as bot.worker.worker claims
 FOREVER = 1e9  # leases that nobody needs to keep

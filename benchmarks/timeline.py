@@ -26,7 +26,7 @@ from serving_engine import open_engine, request_for
 from timeline_picture import draw
 from timeline_trace import HOST, Timeline, read_timeline
 
-from sdjax_engine.devices import usable_cores
+from sdjax_engine.memory.devices import usable_cores
 
 IN_LINE = 16  # so many more wait than sit, or are in runs that are queued
 GOAL = 0.03

@@ -24,7 +24,7 @@ from bot.cli_parameters import LoraFile, PictureFile, Size, WeightsVariant
 from bot.discretion import discreet
 from bot.errors import BotError, ConfigurationError
 from bot.log import flush
-from sdjax_engine.heap import collector_at_rest
+from sdjax_engine.memory.heap import collector_at_rest
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_SEED,
@@ -212,7 +212,7 @@ def forget(path: Path, user_id: int | None, guild_id: int | None) -> None:
 @commands.command()
 def devices() -> None:
     """Show the devices that would paint."""
-    from sdjax_engine.devices import report, setup_cpu
+    from sdjax_engine.memory.devices import report, setup_cpu
 
     setup_cpu(0)
     for line in report():

@@ -9,22 +9,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sdjax_engine.heap import collector_at_rest
+from sdjax_engine.memory.heap import collector_at_rest
 
 if TYPE_CHECKING:
     from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
     from sdjax_engine.engine import Engine
-    from sdjax_engine.pipelines.image_to_image import FlaxStableDiffusionImg2ImgPipeline
-    from sdjax_engine.pipelines.inpainting import FlaxStableDiffusionInpaintPipeline
-    from sdjax_engine.pipelines.pictures import make_image_grid
-    from sdjax_engine.pipelines.schedulers import (
+    from sdjax_engine.guide.image_to_image import FlaxStableDiffusionImg2ImgPipeline
+    from sdjax_engine.guide.inpainting import FlaxStableDiffusionInpaintPipeline
+    from sdjax_engine.guide.pictures import make_image_grid
+    from sdjax_engine.guide.schedulers import (
         FlaxDDIMScheduler,
         FlaxDPMSolverMultistepScheduler,
         FlaxEulerDiscreteScheduler,
         FlaxPNDMScheduler,
     )
-    from sdjax_engine.pipelines.text_to_image import FlaxStableDiffusionPipeline
-    from sdjax_engine.pipelines.xl import FlaxStableDiffusionXLPipeline
+    from sdjax_engine.guide.text_to_image import FlaxStableDiffusionPipeline
+    from sdjax_engine.guide.xl import FlaxStableDiffusionXLPipeline
     from sdjax_engine.request import (
         DevicesFailed,
         EngineClosed,
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "sdjax_engine.config": ("Dtype", "EngineConfig", "ModelSpec"),
     "sdjax_engine.engine": ("Engine",),
-    "sdjax_engine.pipelines.image_to_image": ("FlaxStableDiffusionImg2ImgPipeline",),
-    "sdjax_engine.pipelines.inpainting": ("FlaxStableDiffusionInpaintPipeline",),
-    "sdjax_engine.pipelines.pictures": ("make_image_grid",),
-    "sdjax_engine.pipelines.schedulers": (
+    "sdjax_engine.guide.image_to_image": ("FlaxStableDiffusionImg2ImgPipeline",),
+    "sdjax_engine.guide.inpainting": ("FlaxStableDiffusionInpaintPipeline",),
+    "sdjax_engine.guide.pictures": ("make_image_grid",),
+    "sdjax_engine.guide.schedulers": (
         "FlaxDDIMScheduler",
         "FlaxDPMSolverMultistepScheduler",
         "FlaxEulerDiscreteScheduler",
         "FlaxPNDMScheduler",
     ),
-    "sdjax_engine.pipelines.text_to_image": ("FlaxStableDiffusionPipeline",),
-    "sdjax_engine.pipelines.xl": ("FlaxStableDiffusionXLPipeline",),
+    "sdjax_engine.guide.text_to_image": ("FlaxStableDiffusionPipeline",),
+    "sdjax_engine.guide.xl": ("FlaxStableDiffusionXLPipeline",),
     "sdjax_engine.request": (
         "DevicesFailed",
         "EngineClosed",

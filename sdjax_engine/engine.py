@@ -15,22 +15,23 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from sdjax_engine import devices, programs
-from sdjax_engine.cache_folder import problem_of, refusal
+from sdjax_engine.compiling import compiler as programs
+from sdjax_engine.compiling.cache_folder import problem_of, refusal
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import EngineConfig
-from sdjax_engine.desks import Desk
-from sdjax_engine.executables import Executables
-from sdjax_engine.loaded import LoadedModel
+from sdjax_engine.memory import devices
+from sdjax_engine.memory.residency import Residency, usable_memory
+from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
-from sdjax_engine.opening import Opening
-from sdjax_engine.pictures import Fitted
-from sdjax_engine.programs import Compiler
 from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
-from sdjax_engine.residency import Residency, usable_memory
-from sdjax_engine.thread import PaintingThread
-from sdjax_engine.usage import Usage
-from sdjax_engine.warm_up import WarmUp
+from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.thread import PaintingThread
+from sdjax_engine.startup.registry import Opening
+from sdjax_engine.startup.usage import Usage
+from sdjax_engine.startup.warm_up import WarmUp
 
 Report = Callable[[str], None]
 Clock = Callable[[], float]

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sdjax_engine import devices, painting
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.loras import LoraBank
-from sdjax_engine.programs import Compiler
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.denoising import arithmetic as painting
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory import devices
+from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import Offer, Request
 from sdjax_engine.weights import load_checkpoint
 

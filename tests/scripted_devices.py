@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.encodings import Text
-from sdjax_engine.prepared import Prepared
+from sdjax_engine.model.encodings import Text
+from sdjax_engine.model.prepared import Prepared
 from sdjax_engine.request import Lane, PromptFacts, Request, SafetyScores, Sampler
 
 LANE = Lane(model="scripted", height=8, width=8, guided=True)

@@ -17,7 +17,7 @@ from bot.oneshot.wish import STRENGTH_OF_ENLARGEMENT, Wish, offer_of, recipe_of
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.pictures import enlarged
+from sdjax_engine.model.pictures import enlarged
 from sdjax_engine.request import Image, Progress, Request
 
 WORST_FILE_NUMBER = 10_000

@@ -10,7 +10,7 @@ from pathlib import Path
 from bot.config import ModelConfig
 from bot.jobs import MAX_VARIANTS, Recipe
 from sdjax_engine.config import Dtype, ModelSpec
-from sdjax_engine.defaults import default_offer
+from sdjax_engine.model.defaults import default_offer
 from sdjax_engine.request import MAX_SEED, InvalidRequest, Lora, Offer, Sampler, parse_sampler
 from sdjax_engine.weights.files import DEMO
 

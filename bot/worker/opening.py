@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bot.config import Config, ModelConfig
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec, Seating
-from sdjax_engine.defaults import default_offer
 from sdjax_engine.engine import Engine
+from sdjax_engine.model.defaults import default_offer
 
 Report = Callable[[str], None]
 

@@ -27,7 +27,7 @@ from bot.threads import Threads
 from bot.worker.starts import Starts
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.pictures import Fitted
+from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.request import EngineClosed, EngineError, Image, InvalidRequest, Lane, Request
 
 T = TypeVar("T")

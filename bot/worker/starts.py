@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bot.threads import Threads
-from sdjax_engine.pictures import Fitted, fitted
+from sdjax_engine.model.pictures import Fitted, fitted
 from sdjax_engine.request import Request
 
 KEPT = 8  # those used last: a job's images begin soon after each other

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sdjax_engine.compiling.code_digest import source_digest
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.source import source_digest
 from sdjax_engine.weights.contents import files_of
 from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.headers import Header, read_header

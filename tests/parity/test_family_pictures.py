@@ -19,7 +19,7 @@ from diffusers import DiffusionPipeline
 from engines import like
 from pictures import Painter, as_latents
 
-from sdjax_engine.noise import fresh_noise, initial_noise
+from sdjax_engine.denoising.noise import fresh_noise, initial_noise
 from sdjax_engine.request import Offer, Request
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights.files import read_json

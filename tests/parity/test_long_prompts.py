@@ -18,7 +18,7 @@ from diffusers import DDIMScheduler, StableDiffusionPipeline
 from engines import like
 from pictures import Painter, Pixels, as_latents
 
-from sdjax_engine.noise import initial_noise
+from sdjax_engine.denoising.noise import initial_noise
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import Offer, Request, Sampler
 

@@ -28,7 +28,7 @@ from lora_files import (
     write_peft,
 )
 
-from sdjax_engine.loras import LoraBank
+from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import Lora
 from sdjax_engine.weights import Checkpoint, Component, Parameters, load_checkpoint
 

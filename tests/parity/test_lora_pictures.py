@@ -19,7 +19,7 @@ from engines import like
 from lora_files import every_layer, linear_layers, random_factors, write_kohya, write_peft
 from pictures import Painter, as_latents
 
-from sdjax_engine.noise import initial_noise
+from sdjax_engine.denoising.noise import initial_noise
 from sdjax_engine.request import Lora, Offer, Request
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights.files import read_json

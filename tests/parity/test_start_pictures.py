@@ -27,7 +27,7 @@ from engines import like
 from pictures import Painter, Pixels, as_latents
 from PIL import Image as Pictures
 
-from sdjax_engine.noise import OF_KEPT_PICTURE, OF_START_PICTURE, fresh_noise, initial_noise
+from sdjax_engine.denoising.noise import OF_KEPT_PICTURE, OF_START_PICTURE, fresh_noise, initial_noise
 from sdjax_engine.request import Offer, Request, Sampler
 from sdjax_engine.samplers import SAMPLERS
 

@@ -24,10 +24,12 @@ from diffusers import StableDiffusionPipeline
 from engines import SUITED
 from sampler_reference import BrownianMotion
 
-from sdjax_engine import devices, noise, painting
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.programs import Compiler
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.denoising import arithmetic as painting
+from sdjax_engine.denoising import noise
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory import devices
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer, Request, Sampler
 from sdjax_engine.samplers import SAMPLERS
 from sdjax_engine.weights import load_checkpoint

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from sdjax_engine.ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
-from sdjax_engine.desks import Desk
-from sdjax_engine.flights import Flight
-from sdjax_engine.recent import REMEMBERED
-from sdjax_engine.seats import Seats
-from sdjax_engine.tickets import Ticket
+from sdjax_engine.scheduler.in_flight import Flight
+from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.recent import REMEMBERED
+from sdjax_engine.scheduler.run_ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
+from sdjax_engine.scheduler.seats import Seats
 
 
 def desk(devices: int, seats_per_device: int, people: int) -> Desk:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from sdjax_engine.beside import Beside, at_once
+from sdjax_engine.compiling.decode_thread import Beside, at_once
 
 DEADLINE = 30.0
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sdjax_engine import cache_folder
-from sdjax_engine.cache_folder import problem_of
+from sdjax_engine.compiling import cache_folder
+from sdjax_engine.compiling.cache_folder import problem_of
 
 
 @pytest.fixture

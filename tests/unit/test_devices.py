@@ -11,8 +11,8 @@ import pytest
 from engines import TINY
 
 import sdjax_engine
-from sdjax_engine import devices
 from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.memory import devices
 from sdjax_engine.request import Lane
 
 SPEC = ModelSpec(offer=TINY, source="demo")

@@ -14,10 +14,11 @@ import pytest
 from compilations import cache_of_jax, counted_compilations
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from sdjax_engine import executables, programs
-from sdjax_engine.devices import AXIS, BY_SEAT, REPLICATED, network_options
-from sdjax_engine.executables import Executables
-from sdjax_engine.programs import Compiler, Program, cache_answers, compiled_with, use_cache
+from sdjax_engine.compiling import compiler as programs
+from sdjax_engine.compiling import executables
+from sdjax_engine.compiling.compiler import Compiler, Program, cache_answers, compiled_with, use_cache
+from sdjax_engine.compiling.executables import Executables
+from sdjax_engine.memory.devices import AXIS, BY_SEAT, REPLICATED, network_options
 
 
 class Held(NamedTuple):

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from sdjax_engine.heap import collector_at_rest
+from sdjax_engine.memory.heap import collector_at_rest
 
 
 def break_down() -> None:

@@ -11,7 +11,7 @@ from engines import TINY
 from safetensors.numpy import save_file
 
 from sdjax_engine.config import ModelSpec
-from sdjax_engine.loras import LoraBank, Span, read_all
+from sdjax_engine.model.loras import LoraBank, Span, read_all
 from sdjax_engine.models.lora_bank import LayerShape
 from sdjax_engine.request import InvalidRequest, Lora, UnreadableCheckpoint
 from sdjax_engine.weights.lora_names import Place

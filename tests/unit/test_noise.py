@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from compilations import application
 
-from sdjax_engine.noise import fresh_noise, initial_noise
+from sdjax_engine.denoising.noise import fresh_noise, initial_noise
 
 SHAPE = (6, 4, 4)
 SETTINGS = {

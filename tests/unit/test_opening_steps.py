@@ -8,16 +8,16 @@ from typing import cast
 
 import pytest
 
-from sdjax_engine import opening
+from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
-from sdjax_engine.devices import open_mesh, setup_cpu
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.opening import Opening
-from sdjax_engine.programs import Compiler
+from sdjax_engine.memory.devices import open_mesh, setup_cpu
+from sdjax_engine.memory.residency import Residency
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer, Sampler
-from sdjax_engine.residency import Residency
-from sdjax_engine.thread import PaintingThread
-from sdjax_engine.usage import Usage
+from sdjax_engine.scheduler.thread import PaintingThread
+from sdjax_engine.startup import registry as opening
+from sdjax_engine.startup.registry import Opening
+from sdjax_engine.startup.usage import Usage
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
 OFFER = Offer(

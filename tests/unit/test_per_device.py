@@ -12,10 +12,10 @@ import pytest
 from compilations import cache_of_jax
 from jax.sharding import Mesh
 
-from sdjax_engine import serialized
-from sdjax_engine.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
-from sdjax_engine.per_device import PerDevice
-from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.compiling import serialized
+from sdjax_engine.compiling.compiler import Compiler, Program
+from sdjax_engine.compiling.per_device import PerDevice
+from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
 
 LONG = 60_000  # turns of the loop; a second or so
 WIDTH = 64  # too much work for XLA to do it before it returns from the call

@@ -16,10 +16,11 @@ from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import Mesh
 from jax.stages import Compiled
 
-from sdjax_engine import programs, serialized
-from sdjax_engine.devices import BY_SEAT, open_mesh, setup_cpu, shard
-from sdjax_engine.executables import Executables
-from sdjax_engine.programs import Compiler, use_cache
+from sdjax_engine.compiling import compiler as programs
+from sdjax_engine.compiling import serialized
+from sdjax_engine.compiling.compiler import Compiler, use_cache
+from sdjax_engine.compiling.executables import Executables
+from sdjax_engine.memory.devices import BY_SEAT, open_mesh, setup_cpu, shard
 
 ROWS = np.arange(8, dtype=np.float32).reshape(4, 2)
 

@@ -16,9 +16,9 @@ from jax.sharding import Mesh
 from jax.stages import Compiled, Lowered
 from jaxprs import equations
 
-from sdjax_engine import programs
-from sdjax_engine.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
-from sdjax_engine.programs import Compiler, Program, Wanted, compiled_with
+from sdjax_engine.compiling import compiler as programs
+from sdjax_engine.compiling.compiler import Compiler, Program, Wanted, compiled_with
+from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
 
 Pair = tuple[jax.Array, jax.Array]
 DEADLINE = 20.0

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sdjax_engine.seats import RunLimits, Seats, suitable_seats
-from sdjax_engine.whole_batch import WholeBatchSeats
+from sdjax_engine.scheduler.seats import RunLimits, Seats, suitable_seats
+from sdjax_engine.scheduler.whole_batch import WholeBatchSeats
 
 LIMITS = RunLimits()
 BATCH_WAIT = 5.0

@@ -11,7 +11,7 @@ from engines import like
 from PIL import Image
 from PIL.ExifTags import Base
 
-from sdjax_engine.pictures import fitted
+from sdjax_engine.model.pictures import fitted
 from sdjax_engine.request import InvalidRequest
 
 SIDE = 16

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from sdjax_engine.programs import CompilingStopped
-from sdjax_engine.warm_up import People, Step, WarmUp
+from sdjax_engine.compiling.compiler import CompilingStopped
+from sdjax_engine.startup.warm_up import People, Step, WarmUp
 
 DEADLINE = 20.0
 
@@ -107,7 +107,9 @@ class Crowd:
 @pytest.mark.parametrize("end", ["painted", "somebody waits for it", "out of patience"])
 def test_a_step_gives_way_to_pictures_in_work(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     crowd, made = Crowd(), threading.Event()
-    monkeypatch.setattr("sdjax_engine.warm_up.PATIENCE", 0.3 if end == "out of patience" else 10 * DEADLINE)
+    monkeypatch.setattr(
+        "sdjax_engine.startup.warm_up.PATIENCE", 0.3 if end == "out of patience" else 10 * DEADLINE
+    )
     warming = warm_up(step("next", made.set), people=crowd)
     if end != "out of patience":
         assert not made.wait(0.5)

@@ -12,17 +12,17 @@ import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import SMALLEST, TINY
 
-from sdjax_engine import devices
-from sdjax_engine.desks import Desk
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.engine import Engine
-from sdjax_engine.executables import Executables
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.opening import lanes
-from sdjax_engine.programs import Compiler
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory import devices
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
-from sdjax_engine.seats import Seats
-from sdjax_engine.tickets import Ticket
+from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.seats import Seats
+from sdjax_engine.startup.registry import lanes
 from sdjax_engine.weights import load_checkpoint
 
 SEATS_PER_DEVICE = 2

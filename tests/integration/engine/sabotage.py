@@ -10,8 +10,8 @@ from enum import Enum
 import jax
 import numpy as np
 
-from sdjax_engine.lanes import DeviceLane, Picture, Run
-from sdjax_engine.prepared import Prepared
+from sdjax_engine.lane.device_lane import DeviceLane, Picture, Run
+from sdjax_engine.model.prepared import Prepared
 
 POISON = 666
 BREAKING = 13

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from engines import like
 
-from sdjax_engine.encodings import Text, TextEncodings
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.state import Encoding
+from sdjax_engine.denoising.state import Encoding
+from sdjax_engine.model.encodings import Text, TextEncodings
+from sdjax_engine.model.loaded import LoadedModel
 
 
 class Counted:

@@ -13,10 +13,10 @@ import pytest
 from compilations import application
 from engines import PLAIN, SUITED, TINY, fingerprint, like
 
+from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.engine import Engine
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.programs import Compiler
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import (
     EngineClosed,
     Image,

@@ -12,7 +12,7 @@ from engines import PLAIN, VARIED, fingerprint, like
 from sabotage import BREAKING, POISON, Fault, SabotagedLane
 
 from sdjax_engine.engine import Engine
-from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.request import EngineClosed, Lane, PaintingFailed, Progress, Request, Trouble
 
 DEADLINE = 120.0

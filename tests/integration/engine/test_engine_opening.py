@@ -14,14 +14,14 @@ import pytest
 from engines import PLAIN, fingerprint, like, tiny_config
 from PIL import Image as Pictures
 
-from sdjax_engine import opening
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.ledger import Need
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import DevicesFailed, EngineClosed, Lane, Request
-from sdjax_engine.residency import Residency
-from sdjax_engine.thread import PaintingThread
+from sdjax_engine.scheduler.thread import PaintingThread
+from sdjax_engine.startup import registry as opening
 
 DEADLINE = 120.0
 UNGUIDED = like(guidance_scale=1.0)
@@ -161,7 +161,7 @@ def test_a_lane_that_cannot_be_made_ready_fails_alone(
     def fail(*_arguments: object, **_options: object) -> None:
         raise ValueError("its programs are wrong")
 
-    monkeypatch.setattr("sdjax_engine.lanes.compile_lane", fail)
+    monkeypatch.setattr("sdjax_engine.lane.device_lane.compile_lane", fail)
     with caplog.at_level(logging.CRITICAL):
         late_lane.opened.set()
         with pytest.raises(DevicesFailed, match="its programs are wrong"):

@@ -18,7 +18,7 @@ from transformers import CLIPImageProcessor
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png, read_recipe
-from sdjax_engine.pictures import enlarged
+from sdjax_engine.model.pictures import enlarged
 from sdjax_engine.request import Image, InvalidRequest, Request, Sampler
 
 DEADLINE = 120.0

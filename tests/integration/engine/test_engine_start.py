@@ -15,10 +15,10 @@ import jax
 import pytest
 from engines import TINY, like, tiny_config
 
+from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.engine import Engine
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.programs import Compiler
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import DevicesFailed, InvalidRequest, Sampler, UnreadableCheckpoint
 from sdjax_engine.weights import load_checkpoint
 

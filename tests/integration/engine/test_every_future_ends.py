@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_devices import SHORTAGE, Script, ScriptedDevices, pixels_of, prepared
 
-from sdjax_engine.desks import Desk
-from sdjax_engine.loop import MOST_ATTEMPTS, Painting
-from sdjax_engine.prepared import Prepared
+from sdjax_engine.model.prepared import Prepared
 from sdjax_engine.request import PaintingFailed, Progress, Trouble
-from sdjax_engine.seats import Seats
-from sdjax_engine.spares import Spares
-from sdjax_engine.tickets import State, Ticket
-from sdjax_engine.watch import Abandoned, Watch
+from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Painting
+from sdjax_engine.scheduler.pending import State, Ticket
+from sdjax_engine.scheduler.seats import Seats
+from sdjax_engine.scheduler.spares import Spares
+from sdjax_engine.scheduler.watchdog import Abandoned, Watch
 
 STUCK_AFTER = 5.0
 BROKEN = 13  # the seed of a picture that is no number until it is decoded again
@@ -35,7 +35,7 @@ HALVINGS = 2  # of four seats on a device
 @pytest.fixture(scope="module", autouse=True)
 def without_log() -> Iterator[None]:
     """Keep the log's thousands of tracebacks out of the way."""
-    logger = logging.getLogger("sdjax_engine.loop")
+    logger = logging.getLogger("sdjax_engine.scheduler.loop")
     logger.disabled = True
     yield
     logger.disabled = False

@@ -26,9 +26,9 @@ from sdjax_engine import (
     UnreadableCheckpoint,
     make_image_grid,
 )
-from sdjax_engine.pipelines import pictures
-from sdjax_engine.pipelines.calls import guidance_of
-from sdjax_engine.pipelines.image_to_image import strength_of
+from sdjax_engine.guide import pictures
+from sdjax_engine.guide.calls import guidance_of
+from sdjax_engine.guide.image_to_image import strength_of
 from sdjax_engine.samplers.tables import Column
 
 KEY = 3

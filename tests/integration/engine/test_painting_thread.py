@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from scripted_devices import LANE, Script, ScriptedDevices, prepared
 
-from sdjax_engine.desks import Desk
-from sdjax_engine.loop import Painting
 from sdjax_engine.request import DevicesFailed, EngineClosed, Image, Progress, Trouble
-from sdjax_engine.seats import Seats
-from sdjax_engine.spares import Spares
-from sdjax_engine.thread import PaintingThread
-from sdjax_engine.tickets import Ticket
-from sdjax_engine.watch import Watch
+from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.loop import Painting
+from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.seats import Seats
+from sdjax_engine.scheduler.spares import Spares
+from sdjax_engine.scheduler.thread import PaintingThread
+from sdjax_engine.scheduler.watchdog import Watch
 
 DEADLINE = 60.0
 STUCK_AFTER = 0.1

@@ -15,16 +15,16 @@ import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import PLAIN, SMALLEST, TINY, fingerprint, like
 
-from sdjax_engine import devices
-from sdjax_engine.desks import Desk
+from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.engine import Engine
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.ledger import Need
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.programs import Compiler, Program
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory import devices
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import DevicesFailed, Lane
-from sdjax_engine.residency import Residency
-from sdjax_engine.seats import Seats
+from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.weights import load_checkpoint
 
 DEADLINE = 120.0

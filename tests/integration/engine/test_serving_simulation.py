@@ -15,7 +15,7 @@ from serving_comparison import compare, ideal, simulated
 from serving_devices import Clock, Cost, Costs, SimulatedDevices
 from serving_simulation import Simulation, simulate
 
-from sdjax_engine.desks import Desk
+from sdjax_engine.scheduler.lane_queue import Desk
 
 EVALUATION = 0.05
 COSTS = Costs(

@@ -9,8 +9,8 @@ from engines import PLAIN, VARIED, fingerprint, like
 from sabotage import SabotagedLane
 
 from sdjax_engine.engine import Engine
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.prepared import Prepared
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.model.prepared import Prepared
 from sdjax_engine.request import Lane, Request
 
 DEADLINE = 120.0

@@ -9,11 +9,12 @@ import numpy.typing as npt
 import pytest
 from engines import PLAIN, TINY, like
 
-from sdjax_engine import devices, programs
-from sdjax_engine.lanes import DeviceLane
-from sdjax_engine.loaded import LoadedModel
-from sdjax_engine.per_device import PerDevice
-from sdjax_engine.programs import Compiler
+from sdjax_engine.compiling import compiler as programs
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.compiling.per_device import PerDevice
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory import devices
+from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
 from sdjax_engine.weights import load_checkpoint
 

@@ -10,7 +10,7 @@ from engines import PLAIN, VARIED, fingerprint, like
 from sabotage import SabotagedLane
 
 from sdjax_engine.engine import Engine
-from sdjax_engine.lanes import DeviceLane
+from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.request import EngineClosed, Lane, Progress, Trouble
 
 DEADLINE = 120.0

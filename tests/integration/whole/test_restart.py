@@ -113,8 +113,8 @@ async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: S
 HANGS_ONCE = """
 import os, threading
 from bot.restarts import VARIABLE
-from sdjax_engine import watch
-from sdjax_engine.lanes import Run
+from sdjax_engine.scheduler import watchdog as watch
+from sdjax_engine.lane.device_lane import Run
 
 def hang(run):
     threading.Event().wait()

@@ -21,9 +21,9 @@ from bot.artifacts import Artifacts
 from bot.jobs import Claim, ImageRecord, Job, State
 from bot.store import Store
 from bot.worker.worker import Worker
-from sdjax_engine import pictures
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png, read_recipe
+from sdjax_engine.model import pictures
 
 DEADLINE = 60.0
 SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
 
-from sdjax_engine.devices import network_options
+from sdjax_engine.memory.devices import network_options
 from sdjax_engine.weights import Checkpoint, Parameters, load_checkpoint
 
 Array = npt.NDArray[Any]

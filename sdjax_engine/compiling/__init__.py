@@ -1,0 +1,1 @@
+"""Compiling programs, and keeping the compiled programs on disk."""

@@ -1,0 +1,1 @@
+"""The arithmetic of the compiled programs, as pure JAX functions of arrays."""

@@ -1,0 +1,292 @@
+"""What the pipelines have in common: loading, tokenizing, and the way onto one device or all of them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+from jax.sharding import Mesh
+from jax.typing import DTypeLike
+
+from sdjax_engine.denoising.noise import as_threefry, usual_bits
+from sdjax_engine.guide import spread
+from sdjax_engine.guide.calls import Form, Inputs, guidance_of, is_guided
+from sdjax_engine.guide.networks import Network, Params, as_removed, take_apart
+from sdjax_engine.guide.painting import Bound, Condition, Shown, Start, checked, decode, latents_of
+from sdjax_engine.guide.pictures import to_pil
+from sdjax_engine.guide.sampling import Sampling, channels_first, channels_last, normal
+from sdjax_engine.guide.schedulers import FlaxScheduler, scheduler_of
+from sdjax_engine.models.clip_pixels import settle_preprocessing
+from sdjax_engine.prompts import Tokenizer
+from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights import Checkpoint, load_checkpoint
+
+AS_LOADED: Any = object()
+"""Stands for what the checkpoint itself has, where None means: without it."""
+
+UNSAID_SAMPLE_SIZE = 64
+
+
+class FlaxDiffusionPipeline:
+    """Networks, tokenizers and scheduler without the parameters, which every call is given.
+
+    The networks are `Network`s, the safety checker may be None. `components` are the arguments that make
+    another pipeline of the same parts.
+    """
+
+    text_encoder_names: ClassVar[tuple[str, ...]] = ("text_encoder",)
+    ids_axes: ClassVar[int] = 1
+    sees_a_picture: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        vae: Network,
+        text_encoder: Network,
+        tokenizer: Tokenizer,
+        unet: Network,
+        scheduler: FlaxScheduler,
+        safety_checker: Network | None = None,
+        feature_extractor: Mapping[str, Any] | None = None,
+        dtype: DTypeLike = jnp.float32,
+    ) -> None:
+        self.vae = vae
+        self.text_encoder = text_encoder
+        self.tokenizer = tokenizer
+        self.unet = unet
+        self.scheduler = scheduler
+        self.safety_checker = safety_checker
+        self.feature_extractor = feature_extractor
+        self.dtype = dtype
+        self._check_channels()
+
+    def _check_channels(self) -> None:
+        latents, seen = int(self.vae.config["latent_channels"]), int(self.unet.config["in_channels"])
+        wanted = 2 * latents + 1 if self.sees_a_picture else latents
+        if seen != wanted:
+            raise UnreadableCheckpoint(
+                f"{type(self).__name__} needs a UNet of {wanted} input channels, and this one has {seen}."
+            )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | Path,
+        *,
+        dtype: DTypeLike | None = None,
+        revision: str | None = None,
+        variant: str | None = None,
+        scheduler: FlaxScheduler | None = None,
+        safety_checker: Network | None = AS_LOADED,
+        feature_extractor: Mapping[str, Any] | None = AS_LOADED,
+        from_pt: bool = True,  # noqa: ARG003 – always so: the files are those of the torch classes
+        split_head_dim: bool = False,  # noqa: ARG003 – how attention is computed is not the caller's matter
+        use_memory_efficient_attention: bool = False,  # noqa: ARG003 – likewise
+    ) -> tuple[Self, Params]:
+        """Return the pipeline of a checkpoint, "demo", a folder or a hub id, and its parameters.
+
+        `dtype` is bfloat16 or float32, the default. The parameters lie in the host's memory: `replicate` or
+        `jax.device_put` bring them to the devices. `safety_checker=None` leaves it out. Raises
+        UnreadableCheckpoint for whatever is wrong.
+        """
+        checkpoint = load_checkpoint(
+            str(pretrained_model_name_or_path),
+            dtype=jnp.dtype(dtype or jnp.float32).name,
+            revision=revision,
+            variant=variant,
+            safety_checker=safety_checker is not None,
+            put=keep_at_host,
+        )
+        networks, params = cls._networks(checkpoint)
+        if checkpoint.safety_checker is not None:
+            networks["safety_checker"], params["safety_checker"] = take_apart(checkpoint.safety_checker)
+        pipeline = cls(
+            **networks,
+            scheduler=scheduler or scheduler_of(checkpoint.scheduler_config),
+            feature_extractor=checkpoint.preprocessor_config
+            if feature_extractor is AS_LOADED
+            else feature_extractor,
+            dtype=dtype or jnp.float32,
+        )
+        return pipeline, params
+
+    @classmethod
+    def _networks(cls, checkpoint: Checkpoint) -> tuple[dict[str, Any], Params]:
+        """Return the constructor's arguments that are networks and tokenizers, and their parameters."""
+        if len(checkpoint.text_encoders) != len(cls.text_encoder_names):
+            raise UnreadableCheckpoint(
+                f"{checkpoint.name} has {len(checkpoint.text_encoders)} text encoders, and {cls.__name__} "
+                f"takes {len(cls.text_encoder_names)}."
+            )
+        parts: dict[str, Any] = {}
+        params: Params = {"scheduler": {}}
+        parts["vae"], params["vae"] = take_apart(checkpoint.vae)
+        parts["unet"], params["unet"] = take_apart(as_removed(checkpoint.unet))
+        for name, encoder in zip(cls.text_encoder_names, checkpoint.text_encoders, strict=True):
+            parts[name], params[name] = take_apart(encoder.component)
+            parts[name.replace("text_encoder", "tokenizer")] = encoder.tokenizer
+        return parts, params
+
+    @property
+    def components(self) -> dict[str, Any]:
+        """The arguments that make another pipeline of the same parts."""
+        names = ("vae", "unet", "scheduler", "safety_checker", "feature_extractor", *self.text_encoder_names)
+        tokenizers = [name.replace("text_encoder", "tokenizer") for name in self.text_encoder_names]
+        return {name: getattr(self, name) for name in (*names, *tokenizers)}
+
+    @property
+    def vae_scale_factor(self) -> int:
+        """Pixels of a picture for each pixel of a latent picture, along one side."""
+        return int(2 ** (len(self.vae.config["block_out_channels"]) - 1))
+
+    @staticmethod
+    def numpy_to_pil(images: npt.NDArray[np.float32] | jax.Array) -> list[PIL.Image.Image]:
+        """Return the pictures of `images`, (n, height, width, 3) or one, floats from 0 to 1."""
+        return to_pil(images)
+
+    def _token_ids(self, prompt: str | Sequence[str], tokenizer: Tokenizer) -> npt.NDArray[np.int32]:
+        if not isinstance(prompt, str | list | tuple):
+            raise ValueError(f"`prompt` has to be of type `str` or `list` but is {type(prompt)}")
+        prompts = [prompt] if isinstance(prompt, str) else prompt
+        return np.stack([tokenizer.encode(each) for each in prompts])
+
+    def _asked(
+        self,
+        prompt_ids: Any,
+        key: jax.Array,
+        size: tuple[int | None, int | None],
+        *,
+        guidance_scale: Any,
+        neg_prompt_ids: Any,
+        latents_only: bool = False,
+        **arrays: Any,
+    ) -> tuple[Inputs, Form]:
+        """Return a call's arrays and what its program depends on; `arrays` are further fields of `Inputs`."""
+        height, width = self._size(*size)
+        inputs = Inputs(
+            prompt_ids=prompt_ids,
+            neg_prompt_ids=self._negative(neg_prompt_ids, prompt_ids),
+            key=key,
+            guidance_scale=guidance_of(guidance_scale, prompt_ids.shape[: -self.ids_axes]),
+            **arrays,
+        )
+        form = Form(
+            height=height,
+            width=width,
+            guided=is_guided(guidance_scale),
+            latents_only=latents_only,
+            checked=self.safety_checker is not None,
+        )
+        return inputs, form
+
+    def _negative(self, neg_prompt_ids: Any, prompt_ids: Any) -> Any:
+        """Return ids like `prompt_ids`: those given, or the empty prompt's."""
+        if neg_prompt_ids is not None:
+            return neg_prompt_ids
+        return jnp.broadcast_to(self.tokenizer.encode(""), prompt_ids.shape)
+
+    def _size(self, height: int | None, width: int | None) -> tuple[int, int]:
+        """Return height and width, by default those that the UNet was trained at; raises ValueError."""
+        size = self.unet.config["sample_size"] or UNSAID_SAMPLE_SIZE
+        rows, columns = size if isinstance(size, tuple | list) else (size, size)
+        scale = self.vae_scale_factor
+        height, width = height or rows * scale, width or columns * scale
+        if height % scale or width % scale:
+            raise ValueError(
+                f"`height` and `width` have to be divisible by {scale} but are {height} and {width}."
+            )
+        return height, width
+
+    def _sampling(self, num_inference_steps: int, strength: float | None = None) -> Sampling:
+        max_rows = 2 * int(self.scheduler.config.get("num_train_timesteps") or 1000)
+        return Sampling.of(self.scheduler.table(num_inference_steps, strength=strength), max_rows=max_rows)
+
+    # One device's arithmetic, pure JAX from here on.
+
+    @abstractmethod
+    def _condition(self, bound: Bound, inputs: Inputs, form: Form) -> Condition:
+        """Return what the UNet is told."""
+
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:  # noqa: ARG002
+        """Return the first latents: noise, unless a pipeline starts from a picture."""
+        return Start(self._noise(inputs, form) * sampling.init_noise_sigma)
+
+    def _noise(self, inputs: Inputs, form: Form, dtype: DTypeLike = jnp.float32) -> jax.Array:
+        """Return standard noise (n, h, w, c): that of the call, or drawn from its key."""
+        scale, channels = self.vae_scale_factor, int(self.vae.config["latent_channels"])
+        shape = (inputs.prompt_ids.shape[0], form.height // scale, form.width // scale, channels)
+        if inputs.noise is None:
+            return normal(inputs.key, shape, dtype)
+        expected = (shape[0], channels, *shape[1:3])
+        if inputs.noise.shape != expected:
+            raise ValueError(f"Unexpected latents shape, got {inputs.noise.shape}, expected {expected}")
+        return channels_last(inputs.noise)
+
+    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form) -> jax.Array:
+        """Return the pictures (n, height, width, 3) from 0 to 1 float32, or latents (n, c, h, w)."""
+        bound = Bound(
+            text_encoders=tuple(getattr(self, name).bind(params[name]) for name in self.text_encoder_names),
+            unet=self.unet.bind(params["unet"]),
+            vae=self.vae.bind(params["vae"]),
+        )
+        inputs = inputs._replace(key=as_threefry(inputs.key))
+        condition = self._condition(bound, inputs, form)
+        with usual_bits():
+            start = self._start(bound, inputs, sampling, form)
+            latents = latents_of(bound.unet, condition, start, inputs, sampling, form)
+        if form.latents_only:
+            return channels_first(latents)
+        return decode(bound.vae, latents, float(self.vae.config["scaling_factor"]))
+
+    # The way onto the devices.
+
+    def _show(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form) -> Shown:
+        """Return what `_paint` returns, black where the safety checker finds it unfit, and what it found."""
+        images = self._paint(params, inputs, sampling, form)
+        if self.safety_checker is None or not form.checked:
+            return Shown(images)
+        return checked(
+            self.safety_checker.bind(params["safety_checker"]),
+            images,
+            settle_preprocessing(self.feature_extractor or {}),
+        )
+
+    @cached_property
+    def _alone(self) -> Any:
+        return jax.jit(self._show, static_argnames="form")
+
+    @cached_property
+    def _on_each(self) -> Any:
+        def paint(params: Params, inputs: Inputs, sampling: Sampling, *, form: Form, mesh: Mesh) -> Any:
+            def one(params: Params, inputs: Inputs, sampling: Sampling) -> Any:
+                return self._show(params, inputs, sampling, form)
+
+            return spread.over(mesh, one, (params, inputs), sampling)
+
+        return jax.jit(paint, static_argnames=("form", "mesh"))
+
+    def _run(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form, *, jit: bool) -> Shown:
+        """Return what `_show` returns, computed on one device or, with `jit`, on all that have a part."""
+        if not jit:
+            return Shown(*self._alone(params, inputs, sampling, form=form))
+        mesh = spread.mesh_over(len(inputs.prompt_ids))
+        params, inputs = spread.place((params, inputs), mesh)
+        return Shown(*self._on_each(params, inputs, sampling, form=form, mesh=mesh))
+
+
+def keep_at_host(parameter: npt.NDArray[Any]) -> jax.Array:
+    """Return the parameter in the host's memory, where the processor is one of JAX's platforms."""
+    try:
+        device = jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # JAX was told to use other platforms only
+        device = jax.local_devices()[0]
+    array: jax.Array = jax.device_put(parameter, device)
+    return array

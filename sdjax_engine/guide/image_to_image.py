@@ -1,0 +1,119 @@
+"""`FlaxStableDiffusionImg2ImgPipeline`: pictures from prompts and a picture to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.networks import Params
+from sdjax_engine.guide.painting import Bound, Start
+from sdjax_engine.guide.pictures import Pictures, from_pil
+from sdjax_engine.guide.prompted import GUIDANCE_SCALE, STEPS, PromptedPipeline
+from sdjax_engine.guide.sampling import Sampling, encode
+
+STRENGTH = 0.8
+
+
+class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
+    """Pictures from prompts, each started from a picture that `strength` tells how far to leave."""
+
+    def prepare_inputs(
+        self, prompt: str | Sequence[str], image: Pictures
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Return token ids (n, 77) int32 and pictures (n, 3, height, width) from -1 to 1.
+
+        The pictures' sides are cut down to multiples of 32.
+        """
+        return self._token_ids(prompt, self.tokenizer), from_pil(image)
+
+    def get_timestep_start(self, num_inference_steps: int, strength: float) -> int:
+        """Return how many of the steps are left out."""
+        return max(num_inference_steps - min(int(num_inference_steps * strength), num_inference_steps), 0)
+
+    def __call__(  # noqa: PLR0917 – the removed class's order
+        self,
+        prompt_ids: Any,
+        image: Any,
+        params: Params,
+        prng_seed: jax.Array,
+        strength: float = STRENGTH,
+        num_inference_steps: int = STEPS,
+        height: int | None = None,
+        width: int | None = None,
+        guidance_scale: float | jax.Array = GUIDANCE_SCALE,
+        noise: Any = None,
+        neg_prompt_ids: Any = None,
+        return_dict: bool = True,
+        jit: bool = False,
+    ) -> Any:
+        """Paint a picture for each prompt; `images` of the output, or its first element.
+
+        `strength` from 0 to 1 is the part of the steps that is made. With `jit` every array has a leading
+        axis, one entry for each device. Size and strength compile nothing new unless the shapes differ; the
+        size is the pictures' own unless it is given. `noise` (n, c, h, w) replaces that of the key.
+        """
+        inputs, form = self._asked(
+            prompt_ids,
+            prng_seed,
+            size_of(image, height, width),
+            guidance_scale=guidance_scale,
+            neg_prompt_ids=neg_prompt_ids,
+            image=image,
+            noise=noise,
+        )
+        sampling = self._sampling(num_inference_steps, strength)
+        shown = self._run(params, inputs, sampling, form, jit=jit)
+        return self._output(shown, return_dict=return_dict)
+
+    def _generate(  # noqa: PLR0917 – likewise
+        self,
+        prompt_ids: Any,
+        image: Any,
+        params: Params,
+        prng_seed: jax.Array,
+        start_timestep: int,
+        num_inference_steps: int = STEPS,
+        height: int | None = None,
+        width: int | None = None,
+        guidance_scale: float | jax.Array = GUIDANCE_SCALE,
+        noise: Any = None,
+        neg_prompt_ids: Any = None,
+    ) -> jax.Array:
+        """Return the pictures (n, height, width, 3) of one device's prompts, its first steps left out.
+
+        To be mapped by `jax.pmap`; the numbers of steps and the size must be known when it is traced.
+        """
+        inputs, form = self._asked(
+            prompt_ids,
+            prng_seed,
+            size_of(image, height, width),
+            guidance_scale=guidance_scale,
+            neg_prompt_ids=neg_prompt_ids,
+            image=image,
+            noise=noise,
+        )
+        sampling = self._sampling(num_inference_steps, strength_of(start_timestep, num_inference_steps))
+        return self._paint(params, inputs, sampling, form)
+
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:
+        latents = encode(bound.vae, inputs.image, inputs.key) * self.vae.config["scaling_factor"]
+        noise = self._noise(inputs, form)
+        return Start(sampling.init_latent_scale * latents + sampling.init_noise_sigma * noise)
+
+
+def size_of(image: Any, height: int | None, width: int | None) -> tuple[int, int]:
+    """Return the pictures' (height, width); raises ValueError where another size is asked for."""
+    own = tuple(np.shape(image)[-2:])
+    if own != (height or own[0], width or own[1]):
+        raise ValueError(f"The pictures are {own}, and `height` and `width` are {height} and {width}.")
+    return own
+
+
+def strength_of(start_timestep: int, num_inference_steps: int) -> float:
+    """Return a strength that leaves out so many of the steps, half a step from where rounding matters."""
+    return min(1.0, (num_inference_steps - start_timestep + 0.5) / num_inference_steps)

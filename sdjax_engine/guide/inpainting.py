@@ -1,0 +1,113 @@
+"""`FlaxStableDiffusionInpaintPipeline`: a part of a picture painted anew by a UNet that sees the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.image_to_image import size_of
+from sdjax_engine.guide.networks import Params
+from sdjax_engine.guide.painting import Bound, Start
+from sdjax_engine.guide.pictures import Pictures, from_pil, mask_from_pil
+from sdjax_engine.guide.prompted import GUIDANCE_SCALE, STEPS, PromptedPipeline
+from sdjax_engine.guide.sampling import Sampling, channels_last, encode
+
+
+class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
+    """Pictures from prompts that keep what a mask leaves of a picture; for inpainting checkpoints only.
+
+    Their UNet sees the mask and the rest of the picture in channels beside the latents.
+    """
+
+    sees_a_picture: ClassVar[bool] = True
+
+    def prepare_inputs(
+        self, prompt: str | Sequence[str], image: Pictures, mask: Pictures
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return token ids (n, 77), pictures (n, 3, height, width) without the masked part, and masks.
+
+        Masks are (n, 1, height, width), 1 where to paint (white in `mask`); all sides are cut down to
+        multiples of 32.
+        """
+        masks = mask_from_pil(mask)
+        return self._token_ids(prompt, self.tokenizer), from_pil(image) * (masks < 0.5), masks
+
+    def __call__(  # noqa: PLR0917 – the removed class's order
+        self,
+        prompt_ids: Any,
+        mask: Any,
+        masked_image: Any,
+        params: Params,
+        prng_seed: jax.Array,
+        num_inference_steps: int = STEPS,
+        height: int | None = None,
+        width: int | None = None,
+        guidance_scale: float | jax.Array = GUIDANCE_SCALE,
+        latents: Any = None,
+        neg_prompt_ids: Any = None,
+        return_dict: bool = True,
+        jit: bool = False,
+    ) -> Any:
+        """Paint a picture for each prompt; `images` of the output, or its first element.
+
+        With `jit` every array has a leading axis, one entry for each device. The size is the pictures' own
+        unless it is given. `latents` (n, c, h, w) replace the noise of the key.
+        """
+        inputs, form = self._asked(
+            prompt_ids,
+            prng_seed,
+            size_of(masked_image, height, width),
+            guidance_scale=guidance_scale,
+            neg_prompt_ids=neg_prompt_ids,
+            noise=latents,
+            image=masked_image,
+            mask=mask,
+        )
+        shown = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
+        return self._output(shown, return_dict=return_dict)
+
+    def _generate(  # noqa: PLR0917 – likewise
+        self,
+        prompt_ids: Any,
+        mask: Any,
+        masked_image: Any,
+        params: Params,
+        prng_seed: jax.Array,
+        num_inference_steps: int = STEPS,
+        height: int | None = None,
+        width: int | None = None,
+        guidance_scale: float | jax.Array = GUIDANCE_SCALE,
+        latents: Any = None,
+        neg_prompt_ids: Any = None,
+    ) -> jax.Array:
+        """Return the pictures (n, height, width, 3) of one device's prompts; to be mapped by `jax.pmap`.
+
+        The number of steps and the size must be known when it is traced.
+        """
+        inputs, form = self._asked(
+            prompt_ids,
+            prng_seed,
+            size_of(masked_image, height, width),
+            guidance_scale=guidance_scale,
+            neg_prompt_ids=neg_prompt_ids,
+            noise=latents,
+            image=masked_image,
+            mask=mask,
+        )
+        return self._paint(params, inputs, self._sampling(num_inference_steps), form)
+
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:
+        # The removed class drew this noise, and no other, in the networks' dtype.
+        noise = self._noise(inputs, form, self.dtype)
+        _, key = jax.random.split(inputs.key)
+        kept = encode(bound.vae, inputs.image, key) * self.vae.config["scaling_factor"]
+        mask = channels_last(inputs.mask)
+        small = jax.image.resize(mask, (*kept.shape[:-1], mask.shape[-1]), method="nearest")
+        beside = jnp.concatenate([small, kept], axis=-1)
+        return Start(noise * sampling.init_noise_sigma, beside)

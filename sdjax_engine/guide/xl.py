@@ -1,0 +1,160 @@
+"""`FlaxStableDiffusionXLPipeline`: pictures from prompts by SDXL and its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax.typing import DTypeLike
+
+from sdjax_engine.guide.base import FlaxDiffusionPipeline
+from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.networks import Network, Params
+from sdjax_engine.guide.painting import Bound, Condition
+from sdjax_engine.guide.prompted import GUIDANCE_SCALE, STEPS
+from sdjax_engine.guide.schedulers import FlaxScheduler
+from sdjax_engine.prompts import Tokenizer
+
+
+@dataclass(frozen=True)
+class FlaxStableDiffusionXLPipelineOutput:
+    """Pictures (n, height, width, 3) from 0 to 1, or latents; with `jit`, a leading axis of the devices."""
+
+    images: npt.NDArray[np.float32]
+
+    def __getitem__(self, index: int) -> Any:
+        """Return the pictures for 0."""
+        return (self.images,)[index]
+
+
+class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
+    """Pictures from prompts by a UNet that is told two encodings of the prompt and the picture's size."""
+
+    text_encoder_names: ClassVar[tuple[str, ...]] = ("text_encoder", "text_encoder_2")
+    ids_axes: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        *,
+        vae: Network,
+        text_encoder: Network,
+        text_encoder_2: Network,
+        tokenizer: Tokenizer,
+        tokenizer_2: Tokenizer,
+        unet: Network,
+        scheduler: FlaxScheduler,
+        safety_checker: None = None,
+        feature_extractor: Any = None,
+        dtype: DTypeLike = jnp.float32,
+    ) -> None:
+        self.text_encoder_2 = text_encoder_2
+        self.tokenizer_2 = tokenizer_2
+        super().__init__(
+            vae=vae,
+            text_encoder=text_encoder,
+            tokenizer=tokenizer,
+            unet=unet,
+            scheduler=scheduler,
+            safety_checker=safety_checker,
+            feature_extractor=feature_extractor,
+            dtype=dtype,
+        )
+
+    def prepare_inputs(self, prompt: str | Sequence[str]) -> npt.NDArray[np.int32]:
+        """Return both tokenizers' ids (n, 2, 77) int32 of one prompt or several."""
+        both = [self._token_ids(prompt, each) for each in (self.tokenizer, self.tokenizer_2)]
+        return np.stack(both, axis=1)
+
+    def __call__(  # noqa: PLR0917 – the removed class's order
+        self,
+        prompt_ids: Any,
+        params: Params,
+        prng_seed: jax.Array,
+        num_inference_steps: int = STEPS,
+        guidance_scale: float | jax.Array = GUIDANCE_SCALE,
+        height: int | None = None,
+        width: int | None = None,
+        latents: Any = None,
+        neg_prompt_ids: Any = None,
+        return_dict: bool = True,
+        output_type: str | None = None,
+        jit: bool = False,
+    ) -> Any:
+        """Paint a picture for each prompt; `images` of the output, or its first element.
+
+        As in `FlaxStableDiffusionPipeline`; without negative ids the unconditional half is told zeros.
+        `output_type="latent"` gives latents (n, c, h, w).
+        """
+        inputs, form = self._asked(
+            prompt_ids,
+            prng_seed,
+            (height, width),
+            guidance_scale=guidance_scale,
+            neg_prompt_ids=neg_prompt_ids,
+            noise=latents,
+            latents_only=output_type == "latent",
+        )
+        made = self._run(params, inputs, self._sampling(num_inference_steps), form, jit=jit)
+        output = FlaxStableDiffusionXLPipelineOutput(np.asarray(made.images))
+        return output if return_dict else (output.images,)
+
+    def _generate(  # noqa: PLR0917 – likewise
+        self,
+        prompt_ids: Any,
+        params: Params,
+        prng_seed: jax.Array,
+        num_inference_steps: int = STEPS,
+        height: int | None = None,
+        width: int | None = None,
+        guidance_scale: float | jax.Array = GUIDANCE_SCALE,
+        latents: Any = None,
+        neg_prompt_ids: Any = None,
+        return_latents: bool = False,
+    ) -> jax.Array:
+        """Return the pictures (n, height, width, 3) of one device's prompts, or their latents.
+
+        To be mapped by `jax.pmap`; the number of steps and the size must be known when it is traced.
+        """
+        inputs, form = self._asked(
+            prompt_ids,
+            prng_seed,
+            (height, width),
+            guidance_scale=guidance_scale,
+            neg_prompt_ids=neg_prompt_ids,
+            noise=latents,
+            latents_only=return_latents,
+        )
+        return self._paint(params, inputs, self._sampling(num_inference_steps), form)
+
+    def get_embeddings(self, prompt_ids: Any, params: Params) -> tuple[jax.Array, jax.Array]:
+        """Return the encodings (n, 77, width) of both encoders, side by side, and the pooled one."""
+        encoders = tuple(getattr(self, name).bind(params[name]) for name in self.text_encoder_names)
+        return embed(encoders, prompt_ids)
+
+    def _negative(self, neg_prompt_ids: Any, prompt_ids: Any) -> Any:  # noqa: ARG002
+        """Return the ids given; without any the unconditional half is told zeros."""
+        return neg_prompt_ids
+
+    def _condition(self, bound: Bound, inputs: Inputs, form: Form) -> Condition:
+        encodings = [embed(bound.text_encoders, inputs.prompt_ids)]
+        if form.guided:
+            negative = (
+                jax.tree.map(jnp.zeros_like, encodings[0])
+                if inputs.neg_prompt_ids is None
+                else embed(bound.text_encoders, inputs.neg_prompt_ids)
+            )
+            encodings = [negative, *encodings]
+        hidden, pooled = (jnp.concatenate(each) for each in zip(*encodings, strict=True))
+        sizes = jnp.array([form.height, form.width, 0, 0, form.height, form.width], jnp.float32)
+        return Condition(hidden, text_embeds=pooled, time_ids=jnp.tile(sizes, (len(hidden), 1)))
+
+
+def embed(encoders: tuple[Any, ...], prompt_ids: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the last states but one of all encoders side by side, and the last encoder's pooled encoding."""
+    made = [encoder(prompt_ids[:, index], penultimate=True) for index, encoder in enumerate(encoders)]
+    return jnp.concatenate([each.hidden for each in made], axis=-1), made[-1].pooled

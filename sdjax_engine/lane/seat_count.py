@@ -1,0 +1,151 @@
+"""How many seats a device has room for: found at the start, by compiling and asking the programs.
+
+A lane begins with as many seats as suit the devices, or as are configured. As long as its seats, its programs
+and the largest model do not fit beside what others have claimed, it has half as many. A number found in that
+way is remembered, so that the next start does not compile what does not fit. Programs are compiled from
+shapes: a lane allocates nothing on the devices before its memory is claimed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.memory import devices
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
+from sdjax_engine.request import DevicesFailed, Lane
+from sdjax_engine.wording import in_bytes
+
+FOLDER = "seats"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundSeats:
+    """The numbers of seats that earlier starts had room for, as files in `folder` (None: nothing is kept).
+
+    `facts` returns, as plain data, what a number depends on besides the lane and the number that was tried
+    first; it is asked only where numbers are kept, because the models' fingerprints may be read for it.
+    """
+
+    folder: Path | None
+    facts: Callable[[], object]
+
+    def recall(self, lane: Lane, first: int) -> int:
+        """Return what was found when `first` was tried, `first` itself where nothing was."""
+        try:
+            found = json.loads(self._place(lane, first).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return first
+        return found if isinstance(found, int) and 1 <= found <= first else first
+
+    def remember(self, lane: Lane, first: int, found: int) -> None:
+        """Keep what was found; a full disk only costs the next start its time."""
+        if self.folder is None or found == self.recall(lane, first):
+            return
+        place = self._place(lane, first)
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(json.dumps(found), encoding="utf-8")
+
+    def _place(self, lane: Lane, first: int) -> Path:
+        if self.folder is None:
+            raise FileNotFoundError
+        content = json.dumps({"lane": str(lane), "first": first, "facts": self.facts()}, sort_keys=True)
+        return self.folder / FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
+
+
+class NoRoom(Exception):
+    """The devices' memory has no room beside what others have claimed; `need` was asked for."""
+
+    def __init__(self, need: Need) -> None:
+        super().__init__(need)
+        self.need = need
+
+
+def open_lane(
+    compile_with: Callable[[int], DeviceLane], lane: Lane, residency: Residency, first: int, found: FoundSeats
+) -> DeviceLane:
+    """Open a lane with `first` seats on each device, or half as many as often as it takes to fit.
+
+    `compile_with` compiles the lane for a number of seats. Only what the accounting of memory refused is
+    remembered: a shortage while something was compiled or allocated may not come again, so that the next
+    start tries as many seats as this one. Raises DevicesFailed where one seat does not fit.
+    """
+    fitting = found.recall(lane, first)
+    failure = ""
+    for seats in attempts(fitting):
+        try:
+            device = claimed(partial(compile_with, seats), lane, residency)
+        except NoRoom as refusal:
+            fitting, failure = seats // 2, no_room(lane, refusal.need, residency)
+            if not fitting:
+                break
+        except Exception as error:
+            if not devices.is_out_of_memory(error):
+                raise
+            failure = ran_out(lane)
+        else:
+            found.remember(lane, first, fitting)
+            return device
+    raise DevicesFailed(failure)
+
+
+def attempts(first: int) -> Iterator[int]:
+    """The numbers of seats to try after each shortage: one seat, which cannot be halved, is tried twice."""
+    seats = first
+    while seats > 1:
+        yield seats
+        seats //= 2
+    yield from (1, 1)
+
+
+def claimed(compile_it: Callable[[], DeviceLane], lane: Lane, residency: Residency) -> DeviceLane:
+    """Compile a lane, claim its memory, and only then allocate its seats.
+
+    Nothing is claimed where that fails. Raises NoRoom, and what the devices say.
+    """
+    device = compile_it()
+    if not residency.claim(lane, device.need):
+        raise NoRoom(device.need)
+    try:
+        device.reset()
+    except Exception:
+        residency.release(lane)
+        raise
+    return device
+
+
+def ran_out(lane: Lane) -> str:
+    """The sentence about a lane for one seat of which the devices ran out of memory."""
+    return f"The devices ran out of memory while {lane} was made ready for one seat on each: offer less."
+
+
+def no_room(lane: Lane, need: Need, residency: Residency) -> str:
+    """The sentence about a lane of which one seat does not fit."""
+    there = "" if residency.budget is None else f", which has {in_bytes(residency.budget)} for everything"
+    return (
+        f"One seat of {lane} needs {in_bytes(need.held + need.working)} of each device's memory beside the "
+        f"models{there}: offer smaller sizes or fewer lanes, or raise device_memory."
+    )
+
+
+def lines(lanes: dict[Lane, DeviceLane], residency: Residency) -> list[str]:
+    """What is to be said of seats and memory once every lane is there: nothing where there is no limit."""
+    if residency.budget is None:
+        return []
+    numbers: dict[int, list[str]] = {}
+    for lane, device in lanes.items():
+        numbers.setdefault(device.seats_per_device, []).append(str(lane))
+    said = [
+        f"{'1 seat' if seats == 1 else f'{seats} seats'} on each device"
+        + (f" for {', '.join(of)}" if len(numbers) > 1 else "")
+        for seats, of in sorted(numbers.items())
+    ]
+    return [f"{'; '.join(said)}: {in_bytes(residency.taken)} of {in_bytes(residency.budget)}"]

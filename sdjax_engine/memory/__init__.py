@@ -1,0 +1,1 @@
+"""The devices, their memory, and which models it holds."""

@@ -1,0 +1,49 @@
+"""What a checkpoint is offered with where nobody says: its own size and sampler, the reference's steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from sdjax_engine.model.planner import suited_samplers
+from sdjax_engine.request import Offer, Sampler
+from sdjax_engine.samplers import default_sampler
+from sdjax_engine.weights.describe import describe
+
+# The defaults of the reference's calls, by pipeline: steps and guidance.
+REFERENCE_DEFAULTS: Mapping[str, tuple[int, float]] = MappingProxyType(
+    {"StableDiffusionXL": (50, 5.0), "LatentConsistencyModel": (4, 8.5)}
+)
+REFERENCE_DEFAULT = (50, 7.5)
+
+
+def default_offer(
+    source: str,
+    *,
+    model: str | None = None,
+    revision: str | None = None,
+    variant: str | None = None,
+    sampler: Sampler | None = None,
+    num_inference_steps: int | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Offer:
+    """Return the offer of the checkpoint called `source` (see `weights.load_checkpoint`).
+
+    Only its configurations are read or downloaded. It is called `model`, or by its own short name; the
+    sampler, where it is not given, is the checkpoint's; the samplers are those that suit it in so many steps.
+    Raises UnreadableCheckpoint.
+    """
+    described = describe(source, revision=revision, variant=variant, report=report)
+    kind = described.pipeline.removeprefix("Flax")
+    known = (defaults for name, defaults in REFERENCE_DEFAULTS.items() if kind.startswith(name))
+    usual_steps, guidance = next(known, REFERENCE_DEFAULT)
+    steps = num_inference_steps or usual_steps
+    return Offer(
+        model=model or Path(described.name).name,
+        sizes=(described.native_size,),
+        num_inference_steps=steps,
+        guidance_scale=guidance,
+        sampler=sampler or default_sampler(described.scheduler_config),
+        samplers=suited_samplers(steps, described.scheduler_config),
+    )

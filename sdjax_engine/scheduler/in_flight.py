@@ -1,0 +1,50 @@
+"""Work that the devices have been given and the host has not yet waited for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sdjax_engine.scheduler.lane_queue import Desk, Latents, Picture, Run
+from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.seats import Span
+
+
+@dataclass(kw_only=True, eq=False)
+class Flight:
+    """A run with the pictures it finishes, or pictures alone whose latents were there already.
+
+    `pictures` are those of people, by ticket, None until their decoding is queued; a ticket leaves them when
+    it is answered or begins anew. `spares` are the latents of padding. `wanted` seats were counted
+    against the lane, for `charged` seconds, when the flight was queued, at the time `queued_at`. It is
+    `uneven` where some devices begin it later than others, having had pictures to decode.
+    """
+
+    desk: Desk
+    queued_at: float
+    spans: list[Span[Ticket]] = field(default_factory=list)
+    run: Run | None = None
+    pictures: dict[Ticket, Picture | None] = field(default_factory=dict)
+    spares: dict[Ticket, Latents] = field(default_factory=dict)
+    wanted: int = 1
+    charged: float = 0.0
+    uneven: bool = False
+
+    @property
+    def people(self) -> list[Span[Ticket]]:
+        """The seats of the run that are no padding."""
+        return [span for span in self.spans if not span.padding]
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations the run has."""
+        return max((span.stop - span.start for span in self.spans), default=0)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have made the run."""
+        return self.run is None or self.run.ready
+
+    def wait(self) -> None:
+        """Return when the devices have made the run; raises what broke it."""
+        if self.run is not None:
+            self.run.wait()

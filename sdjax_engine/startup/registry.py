@@ -1,0 +1,292 @@
+"""Opening an engine: its models, and its lanes in the order in which people will want them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import jax
+
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.config import EngineConfig, Seating
+from sdjax_engine.lane import seat_count as room
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.lane.programs import compile_begin
+from sdjax_engine.lane.seat_count import FoundSeats, open_lane
+from sdjax_engine.lane.shapes import LaneShapes
+from sdjax_engine.memory import devices
+from sdjax_engine.memory.residency import Residency
+from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.loras import LoraBank
+from sdjax_engine.request import DevicesFailed, EngineError, Lane, Offer
+from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.seats import Seats, suitable_seats
+from sdjax_engine.scheduler.thread import PaintingThread
+from sdjax_engine.scheduler.whole_batch import WholeBatchSeats
+from sdjax_engine.startup.usage import Usage
+from sdjax_engine.startup.warm_up import Step
+from sdjax_engine.weights import load_checkpoint
+from sdjax_engine.wording import first_line
+
+CORES_FOR_A_LANE = 4
+"""A lane's programs are compiled two at a time: more lanes at once only where cores would be idle."""
+
+
+def lanes(offer: Offer) -> tuple[Lane, ...]:
+    """Every lane that requests within this offer can be in, the most likely first."""
+    usual = offer.guidance_scale > 1
+    return tuple(
+        Lane(model=offer.model, height=height, width=width, guided=guided)
+        for guided in (usual, not usual)
+        for width, height in offer.sizes
+    )
+
+
+def pictures_of(lane: Lane) -> str:
+    """What the start pictures of a lane's size are called in the order of use and in the report."""
+    return f"{lane.model}:{lane.width}x{lane.height} from pictures"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Opening:
+    """Makes lanes ready one by one; `lanes` are all that there will be, those wanted first at the front."""
+
+    config: EngineConfig
+    compiler: Compiler
+    residency: Residency
+    models: Mapping[str, LoadedModel]
+    lanes: tuple[Lane, ...]
+    usage: Usage
+    _devices: dict[Lane, DeviceLane] = field(default_factory=dict, init=False)
+    _with_pictures: set[str] = field(default_factory=set, init=False)
+    _with_retry: set[Lane] = field(default_factory=set, init=False)  # asked for before the lane was open
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    @classmethod
+    def begin(cls, config: EngineConfig, compiler: Compiler, residency: Residency, usage: Usage) -> Opening:
+        """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
+        with refused_by_devices():
+            models = load_models(config, compiler, residency)
+        wanted = config.lanes
+        if wanted is None:
+            wanted = tuple(lane for model in models.values() for lane in lanes(model.offer))
+        by_name = {str(lane): lane for lane in wanted}
+        ordered = tuple(by_name[name] for name in usage.in_order(list(by_name)))
+        return cls(
+            config=config,
+            compiler=compiler,
+            residency=residency,
+            models=models,
+            lanes=ordered,
+            usage=usage,
+        )
+
+    def offers_pictures(self, lane: Lane) -> bool:
+        """Whether images of this lane may start from pictures, once that is ready."""
+        return self.config.start_pictures or bool(self.models[lane.model].further_channels)
+
+    def count(self, lane: Lane, *, from_picture: bool) -> None:
+        """Remember that somebody has asked for this lane."""
+        self.usage.count(str(lane), *([pictures_of(lane)] if from_picture else []))
+
+    def stop(self) -> None:
+        """Make nothing ready any more, and keep what was asked for."""
+        self.compiler.stop()
+        self.usage.write()
+
+    @property
+    def seats_per_device(self) -> int:
+        """How many seats a lane has on each device, where there is memory for them."""
+        on_cpu = devices.is_cpu(self.compiler.mesh)
+        return self.config.seats_per_device or suitable_seats(on_cpu=on_cpu)
+
+    @property
+    def seats(self) -> int:
+        """How many seats a lane has on all devices, where there is memory for them."""
+        return devices.device_count(self.compiler.mesh) * self.seats_per_device
+
+    @property
+    def steps_at_once(self) -> int:
+        """How many lanes may be made ready at once."""
+        return max(1, devices.usable_cores() // CORES_FOR_A_LANE)
+
+    def desk(self, lane: Lane) -> Desk:
+        """Make a lane ready for whoever starts from noise; raises DevicesFailed."""
+        with refused_by_devices():
+            device = open_lane(
+                partial(self._device, lane), lane, self.residency, self.seats_per_device, self._found
+            )
+            with self._lock:
+                self._devices[lane] = device
+        return Desk(device=device, seats=self._seats(device.seats_per_device))
+
+    def first_desk(self) -> Desk:
+        """Make the lane ready that is wanted first, its model on the devices; raises DevicesFailed."""
+        desk = self.desk(self.lanes[0])
+        with refused_by_devices():
+            self.residency.bring(self.lanes[0].model)
+        return desk
+
+    def lines(self) -> list[str]:
+        """What is to be said of seats and memory once everything is there."""
+        with self._lock:
+            return [*room.lines(dict(self._devices), self.residency), *self.residency.lines()]
+
+    def _device(self, lane: Lane, seats_per_device: int) -> DeviceLane:
+        return DeviceLane(
+            lane,
+            self.models[lane.model],
+            seats_per_device=seats_per_device,
+            compiler=self.compiler,
+            start_pictures=False,
+        )
+
+    @property
+    def _found(self) -> FoundSeats:
+        """The numbers of seats that earlier starts found."""
+        return FoundSeats(folder=self.config.cache_dir, facts=self._facts)
+
+    def _facts(self) -> object:
+        """What the numbers of seats depend on."""
+        return [
+            *(sorted(map(str, self.lanes)), self.config.dtype, self.config.start_pictures),
+            *(self.residency.budget, [model.fingerprint for model in self.models.values()]),
+            devices.report(self.compiler.mesh)[0],
+        ]
+
+    def steps(self, thread: PaintingThread) -> list[Step]:
+        """Return what is left to be made ready for people in `thread`, in the order of use."""
+        opened = thread.desks
+        steps = {str(lane): self._lane_step(lane, thread) for lane in self.lanes if lane not in opened}
+        if self.config.start_pictures:
+            steps |= {name: self._pictures_step(name, thread) for name in map(pictures_of, self.lanes)}
+        steps |= {step.name: step for step in self._retry_steps()}
+        return [steps[name] for name in self.usage.in_order(list(steps))]
+
+    def _lane_step(self, lane: Lane, thread: PaintingThread) -> Step:
+        def make() -> None:
+            thread.open_desk(self.desk(lane))
+            with self._lock:
+                with_pictures, with_retry = pictures_of(lane) in self._with_pictures, lane in self._with_retry
+            if with_pictures:
+                self._prepare_pictures(lane, thread)
+            if with_retry:
+                self._prepare_late_retry(lane)
+
+        def fail(error: Exception) -> None:
+            thread.fail_lane(lane, as_engine_error(error))
+
+        return Step(name=str(lane), make=make, fail=fail)
+
+    def _pictures_step(self, name: str, thread: PaintingThread) -> Step:
+        served = [lane for lane in self.lanes if pictures_of(lane) == name]
+
+        def make() -> None:
+            shapes = LaneShapes(lane=served[0], model=self.models[served[0].model], seats_per_device=1)
+            with refused_by_devices():
+                compile_begin(shapes, self.compiler)
+            with self._lock:
+                self._with_pictures.add(name)
+                opened = [lane for lane in served if lane in self._devices]
+            for lane in opened:
+                self._prepare_pictures(lane, thread)
+
+        def fail(error: Exception) -> None:
+            for lane in served:
+                thread.fail_lane(lane, as_engine_error(error), pictures_only=True)
+
+        return Step(name=name, make=make, fail=fail)
+
+    def _retry_steps(self) -> Iterator[Step]:
+        """What decodes again in float32, for the lanes where that makes a difference: wanted last."""
+
+        def fail(error: Exception) -> None:
+            """Pictures that are no numbers then fail at once."""
+
+        for lane in self.lanes:
+            if not self.models[lane.model].decodes_in_float32:
+                make = partial(self._prepare_retry, lane)
+                yield Step(name=f"{lane} in float32", make=make, fail=fail)
+
+    def _prepare_retry(self, lane: Lane) -> None:
+        """Prepare an open lane; one that another thread is still opening is prepared there."""
+        with self._lock:
+            device = self._devices.get(lane)
+            if device is None:
+                self._with_retry.add(lane)
+        if device is not None:
+            device.prepare_retry()
+
+    def _prepare_late_retry(self, lane: Lane) -> None:
+        """Prepare a lane that has just been opened, and stays open where that fails."""
+        try:
+            self._prepare_retry(lane)
+        except jax.errors.JaxRuntimeError as error:
+            self.compiler.tell(f"{lane} cannot decode again in float32: {first_line(error)}")
+
+    def _prepare_pictures(self, lane: Lane, thread: PaintingThread) -> None:
+        """Let images of an open lane start from pictures; where that cannot be, only those images fail."""
+        with self._lock:
+            device = self._devices[lane]
+        try:
+            with refused_by_devices():
+                device.prepare_pictures()
+        except DevicesFailed as error:
+            self.compiler.tell(f"{lane} cannot start from pictures: {error}")
+            thread.fail_lane(lane, error, pictures_only=True)
+        thread.look_again()
+
+    def _seats(self, seats_per_device: int) -> Seats[Ticket]:
+        """Empty seats, as the configuration wants them taken."""
+        places = {
+            "devices": devices.device_count(self.compiler.mesh),
+            "seats_per_device": seats_per_device,
+        }
+        pad_idle_devices = not devices.is_cpu(self.compiler.mesh)
+        if self.config.seating is Seating.WHOLE_BATCH:
+            wait = self.config.batch_wait
+            return WholeBatchSeats(**places, pad_idle_devices=pad_idle_devices, batch_wait=wait)
+        return Seats(**places, pad_idle_devices=pad_idle_devices)
+
+
+def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) -> dict[str, LoadedModel]:
+    """Load every model onto the devices, as far as there is room; raises UnreadableCheckpoint."""
+    models = {}
+    for spec in config.models:
+        put = residency.arrivals().put
+        compiler.report(f"loading {spec.offer.model} from {spec.source}")
+        checkpoint = load_checkpoint(
+            spec.source,
+            dtype=config.dtype,
+            revision=spec.revision,
+            variant=spec.variant,
+            safety_checker=spec.safety_checker,
+            put=put,
+            cache_dir=config.cache_dir,
+            report=compiler.report,
+        )
+        if spec.safety_checker and checkpoint.safety_checker is None:
+            compiler.report(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
+        loras = LoraBank.load(spec.loras, checkpoint, put, rank=spec.lora_rank)
+        if spec.loras:
+            compiler.report(f"LoRAs of {spec.offer.model}: {loras}")
+        models[spec.offer.model] = LoadedModel(spec.offer, checkpoint, compiler, loras, residency)
+    return models
+
+
+@contextmanager
+def refused_by_devices() -> Iterator[None]:
+    """Turn what the devices refuse into DevicesFailed: their memory is too small, say."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        raise DevicesFailed(f"The devices cannot hold what is offered: {first_line(error)}") from error
+
+
+def as_engine_error(error: Exception) -> EngineError:
+    """Return what whoever waits is told of an error while something was made ready."""
+    return error if isinstance(error, EngineError) else DevicesFailed(first_line(error))

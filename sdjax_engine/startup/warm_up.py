@@ -1,0 +1,141 @@
+"""Making ready, one after another and beside the work, what people may ask for next.
+
+Whoever asks for something that is not ready yet waits for it. What cannot be made ready fails for whoever
+waits for it, and for nobody else.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from sdjax_engine.compiling.compiler import CompilingStopped
+
+logger = logging.getLogger(__name__)
+
+MOMENT = 0.3  # seconds without a picture in work after which nobody is held up
+PATIENCE = 5.0  # seconds that a step gives way at most
+LOOKS = 0.05  # seconds between two looks
+
+
+class People(Protocol):
+    """Those for whom an engine paints."""
+
+    @property
+    def painted_for(self) -> bool:
+        """Whether anybody waits for a picture."""
+        ...
+
+    @property
+    def kept_waiting(self) -> bool:
+        """Whether anybody waits for something that is not ready."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """Something to be made ready by `make`; `fail` is told where that raises."""
+
+    name: str
+    make: Callable[[], None]
+    fail: Callable[[Exception], None]
+
+
+class WarmUp:
+    """Takes `steps` in their order, `at_once` of them at a time, in threads of its own.
+
+    A step that nobody waits for gives way to pictures of `people` that are in work, for a while, because it
+    takes the processor from them (None: it does not).
+    `report` is told of each, and at the end of everything and of the lines of `last`; `seconds` says how
+    long the start has taken so far.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        *,
+        done: Sequence[str] = (),
+        at_once: int,
+        report: Callable[[str], None],
+        seconds: Callable[[], float],
+        last: Callable[[], Sequence[str]] = tuple,
+        people: People | None = None,
+    ) -> None:
+        self._left = len(steps)
+        self._count = len(done) + len(steps)
+        self._failed = 0
+        self._report = report
+        self._seconds = seconds
+        self._last = last
+        self._lock = threading.Lock()
+        self._people = people
+        self._stopping = threading.Event()
+        self._over = threading.Event()
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="sdjax-warm-up")
+        for name in done:
+            self._report(f"ready for {name} after {seconds():.1f} s")
+        if not steps:
+            self._end()
+        for step in steps:
+            self._pool.submit(self._take, step)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return once everything is ready or has failed, or it was stopped; False at the timeout."""
+        return self._over.wait(timeout)
+
+    def stop(self) -> None:
+        """Begin no further step, and return when that under way has ended."""
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._over.set()
+
+    def _give_way(self, people: People) -> None:
+        """Let those be painted first who are here, and whoever comes within a moment."""
+        begun = quiet_since = time.monotonic()
+        while not (self._stopping.wait(LOOKS) or people.kept_waiting):
+            now = time.monotonic()
+            if people.painted_for:
+                quiet_since = now
+            if now - quiet_since > MOMENT or now - begun > PATIENCE:
+                return
+
+    def _take(self, step: Step) -> None:
+        if self._people is not None:
+            self._give_way(self._people)
+        if self._stopping.is_set():
+            return
+        try:
+            step.make()
+        except CompilingStopped:
+            return
+        except Exception as error:
+            logger.exception("%s could not be made ready", step.name)
+            step.fail(error)
+            self._tell(f"{step.name} cannot be made ready: {error}", failed=True)
+        else:
+            self._tell(f"ready for {step.name} after {self._seconds():.1f} s", failed=False)
+
+    def _tell(self, line: str, *, failed: bool) -> None:
+        with self._lock:
+            self._left -= 1
+            self._failed += failed
+            if self._left:
+                self._report(f"{line} ({self._count - self._left} of {self._count})")
+                return
+            self._end(line)
+
+    def _end(self, *lines: str) -> None:
+        """Tell the last lines; whoever waits for the end goes on, even where they cannot be told."""
+        rest = f", but for {self._failed} of {self._count}" if self._failed else ""
+        try:
+            for line in (*lines, f"everything ready after {self._seconds():.1f} s{rest}"):
+                self._report(line)
+            for line in self._last():
+                self._report(line)
+        finally:
+            self._over.set()
