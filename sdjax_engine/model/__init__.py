@@ -1,1 +1,1 @@
-"""A checkpoint on the devices, and what a request needs from it: token ids, tables, LoRA rows, start pictures."""
+"""A checkpoint on the devices, and what a request needs of it: token ids, tables, LoRA rows, pictures."""

@@ -1,1 +1,1 @@
-"""Making an engine ready: the registry of models and lanes, the warm-up, and which lanes were asked for lately."""
+"""Making an engine ready: the registry of models and lanes, the warm-up, and which lanes were used lately."""

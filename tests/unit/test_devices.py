@@ -46,7 +46,7 @@ def test_the_networks_are_compiled_as_xla_flags_say_where_they_speak_of_it(
 @pytest.mark.parametrize(("asked", "expected"), [(3, 3), (0, devices.usable_cores())])
 def test_the_cpu_is_split_into_as_many_devices_as_asked_for(asked: int, expected: int) -> None:
     code = (
-        "import jax; from sdjax_engine import devices\n"
+        "import jax; from sdjax_engine.memory import devices\n"
         f"assert devices.setup_cpu({asked}); print(devices.device_count(devices.open_mesh()))\n"
         "assert not devices.setup_cpu(5), 'too late, and said so'"
     )

@@ -67,7 +67,7 @@ def test_a_size_that_the_checkpoint_cannot_paint_is_refused_at_the_start(
 @pytest.mark.parametrize("platform", ["cuda", "no_such_platform"])
 def test_a_platform_without_devices_is_said_in_a_sentence(platform: str) -> None:
     code = (
-        "from sdjax_engine import DevicesFailed, devices\n"
+        "from sdjax_engine import DevicesFailed\nfrom sdjax_engine.memory import devices\n"
         "try: devices.open_mesh()\n"
         "except DevicesFailed as error: print(error)"
     )
