@@ -154,6 +154,9 @@ class LoopMetrics:
             "Of the stalls, those that were none but for the wait for a processor.",
             registry=registry,
         )
+        self.processor = Counter(
+            "sdjax_loop_processor_seconds", "Processor time of the event loop's thread.", registry=registry
+        )
         self.longest = Gauge(
             "sdjax_loop_longest_stall_seconds", "The longest lag since the start.", registry=registry
         )

@@ -83,13 +83,15 @@ class StallWatch:
         collections = Collections(self._limit, self._clock)
         gc.callbacks.append(collections)
         threading.Thread(target=self._look, name="stall watch", daemon=True).start()
-        lateness = Lateness(self._clock)
+        lateness, used = Lateness(self._clock), time.thread_time()
         try:
             while True:
                 lateness.again()
                 self._due = lateness.due
                 await asyncio.sleep(TICK_SECONDS)
                 self._note(*lateness.seconds())
+                before, used = used, time.thread_time()
+                self._metrics.processor.inc(used - before)
         finally:
             self._ended.set()
             gc.callbacks.remove(collections)

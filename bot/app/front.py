@@ -20,6 +20,7 @@ from bot.delivery.sender import Sender
 from bot.delivery.turns import Turns
 from bot.front.address import use_address
 from bot.front.client import Bot
+from bot.garbage import spare_living
 from bot.jobs import Job
 from bot.lifetime import Running, Stop, Stopped, run_to_the_end, steady_time
 
@@ -121,4 +122,5 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         metrics=metrics.delivery,
     )
     queue.checks.update(gateway=client.health, outbox=outbox.health)
+    spare_living()  # the imports are done, and nobody waits for an answer yet
     return FrontSide(client=client, progress=progress, outbox=outbox)

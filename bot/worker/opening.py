@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from pathlib import Path
 
 from bot.config import Config, ModelConfig
+from bot.garbage import FewCollections
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec, Seating
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.defaults import default_offer
@@ -39,19 +39,15 @@ def _settle(model: ModelConfig, report: Report) -> ModelConfig:
 
 def open_engine(config: Config, report: Report) -> Engine:
     """Load the configured models and compile what they offer; raises UnreadableCheckpoint."""
-    _spare_collections()
-    engine = Engine.open(engine_config(config), report=report)
-    _spare_collections()
+    collections = FewCollections()
+    collections.begin()
+    try:
+        engine = Engine.open(engine_config(config), report=report)
+    except BaseException:
+        collections.end()
+        raise
+    collections.end_with(engine)
     return engine
-
-
-def _spare_collections() -> None:
-    """Leave what lives as long as the process out of the collection of garbage.
-
-    A full collection stops every thread, and with all the modules of JAX in it half a second passes, in which
-    nobody's command is acknowledged; programs being traced bring many about.
-    """
-    gc.freeze()
 
 
 def engine_config(config: Config) -> EngineConfig:

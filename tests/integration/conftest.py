@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +25,12 @@ from bot.sandbox.server import Sandbox
 from bot.store import Store
 
 DEADLINE = 15.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_collections_of_modules() -> None:
+    """Leave the modules of the tests out of garbage collections: a full one makes the sandbox call the bot late."""
+    gc.freeze()
 
 
 @pytest.fixture

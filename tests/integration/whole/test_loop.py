@@ -1,4 +1,8 @@
-"""The event loop of the whole bot in one process, with the engine at work beside it."""
+"""The event loop of the whole bot in one process, with the engine at work beside it.
+
+Discord's limit holds here without exception, on a busy machine too. The bot's own share of the time is judged by
+the processor time of its event loop, which other processes do not change.
+"""
 
 from __future__ import annotations
 
@@ -6,55 +10,65 @@ import asyncio
 import time
 from pathlib import Path
 
-import pytest
 from evening import START_SECONDS, Role, alive, write_role
-from evening_audit import real_violations
 
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
-from bot.stalls import run_delay
 
 SECONDS = 5.0
 RATE = 15.0  # commands a second
-STALLS = "sdjax_loop_stalls_total"
-STARVED_STALLS = "sdjax_loop_starved_stalls_total"
-STARVED = "sdjax_loop_starved_seconds_total"
-BUSY_SECONDS = 1.0  # without a processor, for the bot's loop and the sandbox's together: Discord waits 3 s
+LOOP_SECONDS = 0.1  # of processor time, on average for one command: all that the bot does about it
+FULL_COLLECTIONS = 'python_gc_collections_total{generation="2"}'
+LOOP_TIME = "sdjax_loop_processor_seconds_total"
 
 
 async def with_every_lane(bot: Role) -> None:
-    """Return once nothing is compiled any more, which would need the cores that the commands are to have."""
+    """Return once nothing is compiled any more."""
     async with asyncio.timeout(START_SECONDS):
         while "everything ready" not in bot.logs():  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.1)
 
 
-async def type_for_some_seconds(mina: Member) -> None:
-    """Commands at fixed moments."""
-    began = time.monotonic()
-    for number in range(round(SECONDS * RATE)):
+async def type_for(mina: Member, seconds: float) -> int:
+    """Send commands at fixed moments; how many."""
+    began, count = time.monotonic(), round(seconds * RATE)
+    for number in range(count):
         await asyncio.sleep(max(0.0, began + number / RATE - time.monotonic()))
         await mina.imagine(prompt="a blue star", steps=20)
+    return count
 
 
-@pytest.mark.slow
-async def test_the_loop_never_stands_still_while_the_engine_is_saturated(
-    lenient: Sandbox, tmp_path: Path, compile_cache: Path
+async def test_each_command_is_acknowledged_in_time_while_the_engine_is_saturated(
+    sandbox: Sandbox, tmp_path: Path, compile_cache: Path
 ) -> None:
-    bot = write_role(tmp_path, "run", lenient, cache=compile_cache)
-    async with alive([bot]) as operator, Member(lenient.address, "Mina") as mina:
+    bot = write_role(tmp_path, "run", sandbox, cache=compile_cache)
+    async with alive([bot]) as operator, Member(sandbox.address, "Mina") as mina:
         await with_every_lane(bot)
         for _ in range(4):
             await mina.imagine(prompt="a red circle", steps=100, variants=9)
-        before, delay = await bot.metrics(operator), run_delay()
-        await type_for_some_seconds(mina)
-        after, delay = await bot.metrics(operator), run_delay() - delay
+        before = await bot.metrics(operator)
+        count = await type_for(mina, SECONDS)
+        after = await bot.metrics(operator)
     assert after["sdjax_images_held"] > 0
     assert after["sdjax_images_waiting"] > 0
-    stalls, starved_stalls, starved = (
-        after[name] - before[name] for name in (STALLS, STARVED_STALLS, STARVED)
-    )
-    assert real_violations(lenient.violations) == []
-    if starved + delay < BUSY_SECONDS:  # else the kernel says that the machine ran neither loop in time
-        assert stalls == starved_stalls, bot.logs()
-        assert lenient.violations == []
+    assert None not in sandbox.acknowledgement_seconds
+    assert (after[LOOP_TIME] - before[LOOP_TIME]) / count < LOOP_SECONDS, bot.logs()
+
+
+async def test_no_full_garbage_collection_holds_the_loop_while_programs_are_compiled(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    bot = write_role(tmp_path, "run", sandbox, cache=tmp_path / "cold")
+    async with alive([bot]) as operator, Member(sandbox.address, "Mina") as mina:
+        before = after = await bot.metrics(operator)
+        assert "everything ready" not in bot.logs()
+        while True:
+            found = await bot.metrics(operator)
+            if "everything ready" in bot.logs():
+                break
+            after = found
+            await mina.imagine(prompt="a blue star", steps=4)
+            await asyncio.sleep(1 / RATE)
+    assert after["sdjax_jobs_accepted_total"] > before["sdjax_jobs_accepted_total"]
+    assert after[FULL_COLLECTIONS] == before[FULL_COLLECTIONS]
+    assert None not in sandbox.acknowledgement_seconds

@@ -1,0 +1,70 @@
+"""Full garbage collections while something large is opened."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from bot.config import Config
+from bot.garbage import RARELY, FewCollections
+from bot.worker import opening
+
+WAIT_SECONDS = 10.0
+
+
+@pytest.fixture(autouse=True)
+def usual() -> Iterator[tuple[int, int, int]]:
+    before = gc.get_threshold()
+    yield before
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+class Opened:
+    """Something that goes on preparing until it is let go."""
+
+    def __init__(self) -> None:
+        self.ready = threading.Event()
+
+    def wait_until_ready(self) -> bool:
+        return self.ready.wait(WAIT_SECONDS)
+
+
+def ended() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "garbage":
+            thread.join(WAIT_SECONDS)
+
+
+def test_collections_are_few_until_what_was_opened_is_ready(usual: tuple[int, int, int]) -> None:
+    collections, opened = FewCollections(), Opened()
+    collections.begin()
+    collections.end_with(opened)
+    assert gc.get_threshold() == (*usual[:2], RARELY)
+    opened.ready.set()
+    ended()
+    assert gc.get_threshold() == usual
+
+
+def test_what_lived_by_then_is_left_out() -> None:
+    collections = FewCollections()
+    collections.begin()
+    programs = [[number] for number in range(1000)]
+    before = gc.get_freeze_count()
+    collections.end()
+    assert gc.get_freeze_count() >= before + len(programs)
+
+
+def test_an_engine_that_cannot_be_opened_leaves_collections_as_they_were(
+    usual: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_named: object) -> None:
+        raise OSError("no such checkpoint")
+
+    monkeypatch.setattr(opening.Engine, "open", refuse)
+    with pytest.raises(OSError, match="no such checkpoint"):
+        opening.open_engine(Config(), lambda _line: None)
+    assert gc.get_threshold() == usual
