@@ -1,9 +1,9 @@
 """How often Python's garbage collector looks at every object, and which objects it leaves out.
 
-A full collection holds every thread of the process, the event loop included. Once JAX is imported it takes 0.15
-to 0.3 s of processor time. A busy machine makes that several times as long, until the first answer to an
-interaction misses the 3 s that Discord waits. Tracing programs makes so many objects that each start ran half a
-dozen full collections, which found a few hundred objects of garbage together.
+A full collection holds every thread of the process, the event loop included. Once JAX is imported it takes
+0.15 to 0.3 s of processor time. A busy machine makes that several times as long, until the first answer to an
+interaction misses the 3 s that Discord waits. Tracing programs makes so many objects that each start ran half
+a dozen full collections, which found a few hundred objects of garbage together.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ DEADLINE = 15.0
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_collections_of_modules() -> None:
-    """Leave the modules of the tests out of garbage collections: a full one makes the sandbox call the bot late."""
+    """Leave the modules of the tests out of garbage collections."""
+    # A full one stops the sandbox, whose clock then calls the bot late.
     gc.freeze()
 
 

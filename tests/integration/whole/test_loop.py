@@ -1,7 +1,7 @@
 """The event loop of the whole bot in one process, with the engine at work beside it.
 
-Discord's limit holds here without exception, on a busy machine too. The bot's own share of the time is judged by
-the processor time of its event loop, which other processes do not change.
+Discord's limit holds here without exception, on a busy machine too. The bot's own share of the time is judged
+by the processor time of its event loop, which other processes do not change.
 """
 
 from __future__ import annotations
