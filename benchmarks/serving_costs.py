@@ -18,7 +18,7 @@ from serving_devices import Cost, Costs
 from serving_engine import LONGEST, request_for
 
 from sdjax_engine.engine import Engine
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 
 REPEATS = 7
 BEFORE = 4

@@ -17,8 +17,7 @@ from serving_arrivals import Arrival, Served
 from serving_devices import LANE, Clock, Costs, SimulatedDevices, Work
 
 from sdjax_engine.config import Seating
-from sdjax_engine.model.encodings import Text
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared, TokenizedText
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
 from sdjax_engine.scheduler.lane_queue import Desk
 from sdjax_engine.scheduler.loop import Painting
@@ -27,7 +26,7 @@ from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.watchdog import Watch
 from sdjax_engine.scheduler.whole_batch import WholeBatchSeats
 
-TEXT = Text(ids=b"", weights=b"", chunks=1)
+TEXT = TokenizedText(ids=b"", weights=b"", chunks=1)
 FACTS = PromptFacts(tokens=3, limit=75)
 ROWS = np.zeros((1, 1), np.float32)
 

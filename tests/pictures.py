@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from sdjax_engine.compiling.compiler import Compiler
-from sdjax_engine.denoising import arithmetic as painting
+from sdjax_engine.denoising.traced import to_unit
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
@@ -53,9 +53,9 @@ class Painter:
         lane.reset()
         lane.admit(prepared)
         lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-        decode = self.model.vae.module().decode
+        decode = self.model.checkpoint.vae.module().decode
         latents = jnp.asarray(lane.latents()[: len(requests)])
-        return list(np.asarray(painting.to_unit(decode(latents / self.model.scaling_factor))))
+        return list(np.asarray(to_unit(decode(latents / self.model.checkpoint.scaling_factor))))
 
 
 def as_latents(noise: jax.Array) -> torch.Tensor:

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.model.encodings import Text
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared, TokenizedText
 from sdjax_engine.request import Lane, PromptFacts, Request, SafetyScores, Sampler
 
 LANE = Lane(model="scripted", height=8, width=8, guided=True)
-TEXT = Text(ids=b"", weights=b"", chunks=1)
+TEXT = TokenizedText(ids=b"", weights=b"", chunks=1)
 FACTS = PromptFacts(tokens=3, limit=75)
 NOTHING = np.zeros((1, 1), np.float32)
 SHORTAGE = MemoryError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate.")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -145,10 +145,11 @@ class Wanted:
             check_vma=False,
         )
 
-        @wraps(self.function)
         def program(*arguments: Any) -> Any:
             return over(*compress(jax.tree.leaves(arguments), filled))
 
+        function = self.function.func if isinstance(self.function, partial) else self.function
+        program.__name__ = function.__name__  # which profiles and the lowered module show
         return program
 
     @property

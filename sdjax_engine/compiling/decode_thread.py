@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 
-class Beside:
+class DecodeThread:
     """Calls programs from a thread of its own, one after the other, which ends with whoever holds this."""
 
     def __init__(self) -> None:
@@ -23,6 +23,6 @@ class Beside:
         return self._thread.submit(program, *arguments).result()
 
 
-def at_once(program: Callable[..., Any], *arguments: Any) -> Any:
+def call_directly(program: Callable[..., Any], *arguments: Any) -> Any:
     """Queue a program from the caller's thread: an accelerator has one line for all."""
     return program(*arguments)

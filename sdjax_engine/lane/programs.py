@@ -1,14 +1,7 @@
-"""The programs of one lane: how they are traced and compiled; `lanes.py` calls them.
+"""The compiled programs of one lane: their shapes, how arguments are spread and donated.
 
-empty    the seats before anybody has come
-begin    a start picture of each device's newcomer → what it starts from
-admit    a newcomer of each device → its seat
-denoise  the evaluations of a run
-take     the latents of one seat of each device, out of the seats
-decode   such latents → pixels, whether they are finite, what the safety checker says
-
-They are compiled for the shapes in `lane_shapes.py`: until a program is called, the devices hold nothing of a
-lane.
+`denoising/traced.py` has the functions. They are compiled from shapes: until a program is called, a lane
+needs no memory on the devices. The program `encode` belongs to the model (see `model/loaded.py`).
 """
 
 from __future__ import annotations
@@ -16,20 +9,16 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
-from sdjax_engine.denoising import arithmetic as painting
-from sdjax_engine.denoising.arithmetic import Decoded
-from sdjax_engine.denoising.start_picture import nothing, start_picture
-from sdjax_engine.denoising.state import SeatState, StartPicture
+from sdjax_engine.denoising import traced
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
-from sdjax_engine.models.lora_bank import Bank
+from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,28 +31,31 @@ class LanePrograms:
     take: Program
     decode: Program
 
-    def working(self, begin: Program | None, decode_in_float32: Program | None, *, beside: bool) -> int:
-        """What each device needs while any of them or of these runs, beside their arguments, in bytes.
+    def working(
+        self, begin: Program | None, decode_in_float32: Program | None, *, decodes_in_parallel: bool
+    ) -> int:
+        """Return the memory that each device needs while programs run, besides their arguments, in bytes.
 
-        One runs at a time, and with `beside` a decoding at the same time. What `empty` makes is what the
-        seats hold.
+        One program runs at a time; with `decodes_in_parallel` a decoding runs at the same time as another
+        program. The output of `empty` is the seats' own memory.
         """
-        decoding = max(map(working_memory, _those(self.decode, decode_in_float32)))
-        others = max(map(working_memory, _those(self.admit, self.denoise, self.take, begin)))
-        return decoding + others if beside else max(decoding, others)
+        decoding = most_working_memory(self.decode, decode_in_float32)
+        others = most_working_memory(self.admit, self.denoise, self.take, begin)
+        return decoding + others if decodes_in_parallel else max(decoding, others)
 
 
-def _those(*programs: Program | None) -> list[Program]:
-    return [program for program in programs if program is not None]
+def most_working_memory(*programs: Program | None) -> int:
+    """Return the most memory that one of these programs needs, in bytes of each device."""
+    return max(working_memory(program) for program in programs if program is not None)
 
 
 @dataclass(kw_only=True)
 class LaterPrograms:
-    """The programs that a lane may get while it works, whatever the number of its seats.
+    """Programs that a lane may get while it serves requests, for any number of seats.
 
-    Without `begin` its pictures start from noise only; `decode_in_float32` decodes once more what came out
-    as no picture, where that makes a difference. A program that is here stays: whoever has seen it may rely
-    on it. `changing` is held by whoever changes a lane's programs and claims the memory for them.
+    Without `begin` its pictures start from noise only; `decode_in_float32` decodes a picture again whose
+    values were not finite, where that makes a difference. A program is never removed, so a caller that has
+    seen one may rely on it. Hold `changing` to change a lane's programs and claim the memory for them.
     """
 
     begin: Program | None = None
@@ -72,7 +64,7 @@ class LaterPrograms:
 
 
 def compile_lane(shapes: LaneShapes, compiler: Compiler, later: LaterPrograms | None = None) -> LanePrograms:
-    """Compile the programs of a lane, the longest beside the others, and `begin` for `later` if given."""
+    """Compile the programs of a lane, and `begin` for `later` if given; the longest in a second thread."""
     with ThreadPoolExecutor(1, thread_name_prefix="compile") as pool:
         denoise = pool.submit(compile_denoise, shapes, compiler)
         if later is not None:
@@ -86,57 +78,54 @@ def compile_lane(shapes: LaneShapes, compiler: Compiler, later: LaterPrograms | 
         )
 
 
+def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
+    """(autoencoder's parameters, pixels, mask, seed, present) → `StartPicture`."""
+    model, lane = shapes.model, shapes.lane
+    vae, _ = model.shapes.decoding
+    pixels, mask, present = shapes.pictures
+    return compiler.compile(
+        f"{lane.model}:{lane.width}x{lane.height} begin",
+        partial(traced.begin, model.networks, (1, *shapes.latents)),
+        *(vae, pixels, mask, shapes.newcomer.seed, present),
+        specs=(REPLICATED, *[BY_SEAT] * 4),
+        facts=shapes.facts,
+        retry_shortage=True,
+    )
+
+
 def compile_empty(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """() → the seats before anybody has come."""
+    """() → `SeatState`."""
     state, seats = shapes.state, shapes.seats_per_device
-
-    def empty() -> SeatState:
-        zeros = jax.tree.map(lambda leaf: jnp.zeros((seats, *leaf.shape[1:]), leaf.dtype), state)
-        start = nothing((seats, *shapes.latents), shapes.model.further_channels)
-        return cast("SeatState", zeros._replace(start=start))
-
     return compiler.compile(
         f"{shapes.lane} empty",
-        empty,
+        partial(traced.empty, shapes.model.networks, state, seats),
         specs=(),
         facts=[shapes.facts, seats, [f"{leaf.dtype} {leaf.shape}" for leaf in jax.tree.leaves(state)]],
     )
 
 
 def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(network's arrays, state, negative, positive, start, newcomer) → state."""
+    """(UNet's parameters, state, negative, positive, start, newcomer) → state."""
     model, encoding = shapes.model, shapes.model.encoding
-
-    def admit(arrays: tuple[Any, Bank], *arguments: Any) -> SeatState:
-        return painting.admit(model.project(arrays), *arguments)
-
-    newcomer = jax.tree.map(shapes.like, shapes.nobody())
     return compiler.compile(
         f"{shapes.lane} admit",
-        admit,
-        *(model.shapes.of_network, shapes.state, encoding, encoding),
-        *(shapes.start(shapes.devices), newcomer),
-        specs=(devices.REPLICATED, *[devices.BY_SEAT] * 5),
+        partial(traced.admit, model.networks),
+        *(model.shapes.unet, shapes.state, encoding, encoding),
+        *(shapes.start(shapes.devices), shapes.newcomer),
+        specs=(REPLICATED, *[BY_SEAT] * 5),
         donate=(1,),
         facts=shapes.facts,
     )
 
 
 def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(network's arrays, state, start, stop) → (state, what is there once it is done)."""
-    model = shapes.model
-
-    def denoise(
-        arrays: tuple[Any, Bank], state: SeatState, start: jax.Array, stop: jax.Array
-    ) -> tuple[SeatState, jax.Array]:
-        return painting.denoise(model.network(arrays), state, start, stop)
-
+    """(UNet's parameters, state, start, stop) → (state, evaluations made)."""
     spans = shapes.rows(shapes.seats, dtype=np.int32)
     return compiler.compile(
         f"{shapes.lane} denoise",
-        denoise,
-        *(model.shapes.of_network, shapes.state, spans, spans),
-        specs=(devices.REPLICATED, *[devices.BY_SEAT] * 3),
+        partial(traced.denoise, shapes.model.networks),
+        *(shapes.model.shapes.unet, shapes.state, spans, spans),
+        specs=(REPLICATED, *[BY_SEAT] * 3),
         donate=(1,),
         facts=shapes.facts,
         options=devices.network_options(),
@@ -148,53 +137,22 @@ def compile_take(shapes: LaneShapes, compiler: Compiler) -> Program:
     lane = shapes.lane
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} take",
-        painting.take,
-        *(shapes.state.x, shapes.like(shapes.nobody().seat)),
-        specs=(devices.BY_SEAT,) * 2,
+        traced.take,
+        *(shapes.state.x, shapes.newcomer.seat),
+        specs=(BY_SEAT, BY_SEAT),
         facts=shapes.facts,
     )
 
 
 def compile_decode(shapes: LaneShapes, compiler: Compiler, *, in_float32: bool = False) -> Program:
-    """(parameters, latents, present) → `Decoded`."""
+    """(parameters of autoencoder and safety checker, latents, present) → `Decoded`."""
     model, lane = shapes.model, shapes.lane
-
-    def decode(parameters: Any, latents: jax.Array, present: jax.Array) -> Decoded:
-        decoder, judge = model.decoder(parameters, in_float32=in_float32)
-        return painting.decode(decoder, judge, latents, present, model.scaling_factor)
-
-    latents = shapes.rows(shapes.devices, *shapes.latents)
+    _, _, present = shapes.pictures
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} decode" + in_float32 * " in float32",
-        decode,
-        *(model.shapes.of_decoding, latents, shapes.rows(shapes.devices, dtype=np.bool_)),
-        specs=(devices.REPLICATED, devices.BY_SEAT, devices.BY_SEAT),
-        facts=shapes.facts,
-        retry_shortage=True,
-    )
-
-
-def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(parameters, pixels, mask, seed, present) → `StartPicture`."""
-    model, lane = shapes.model, shapes.lane
-
-    def begin(
-        parameters: Any, pixels: jax.Array, mask: jax.Array, seed: jax.Array, present: jax.Array
-    ) -> StartPicture:
-        return start_picture(
-            model.vae.module(parameters).encode,
-            *(pixels, mask, seed, present),
-            scaling_factor=model.scaling_factor,
-            latents=(1, *shapes.latents),
-            channels=model.further_channels,
-        )
-
-    pixels, mask, present = map(shapes.like, shapes.no_pictures())
-    return compiler.compile(
-        f"{lane.model}:{lane.width}x{lane.height} begin",
-        begin,
-        *(model.shapes.vae, pixels, mask, shapes.like(shapes.nobody().seed), present),
-        specs=(devices.REPLICATED, *[devices.BY_SEAT] * 4),
+        partial(traced.decode, model.networks, in_float32=in_float32),
+        *(model.shapes.decoding, shapes.rows(shapes.devices, *shapes.latents), present),
+        specs=(REPLICATED, BY_SEAT, BY_SEAT),
         facts=shapes.facts,
         retry_shortage=True,
     )

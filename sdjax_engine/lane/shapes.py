@@ -1,10 +1,10 @@
-"""What fixes the arrays of a lane, and their shapes; nothing here lies on the devices."""
+"""The shapes of a lane's arrays; nothing here is on the devices."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,12 +17,14 @@ from sdjax_engine.request import Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
 
+SIZES = 6  # the original size, the crop's corner and the target size, two numbers each
+
 
 @dataclass(frozen=True, kw_only=True)
 class LaneShapes:
-    """What fixes the arrays of a lane: a model, a size, guided or not, and the seats of each device.
+    """The shapes of the arrays of one lane with `seats_per_device` seats on each device.
 
-    Arrays of the devices are given as shapes, each spread over the devices along its first axis.
+    Every array is spread over the devices along its first axis.
     """
 
     lane: Lane
@@ -31,13 +33,13 @@ class LaneShapes:
 
     @property
     def facts(self) -> object:
-        """All that the programs depend on beside their arguments."""
+        """What the programs depend on besides their arguments, as plain data."""
         return [self.lane.height, self.lane.width, self.model.facts]
 
     @property
     def devices(self) -> int:
         """How many devices the lane is spread over."""
-        return devices.device_count(self.model.mesh)
+        return self.model.device_count
 
     @property
     def seats(self) -> int:
@@ -51,14 +53,14 @@ class LaneShapes:
         return self.lane.height // factor, self.lane.width // factor, self.model.latent_channels
 
     @property
-    def held(self) -> int:
-        """What the seats hold of each device's memory, in bytes."""
+    def bytes_per_device(self) -> int:
+        """The memory that the seats need on each device, in bytes."""
         leaves: list[jax.ShapeDtypeStruct] = jax.tree.leaves(self.state)
         return int(sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)) // self.devices
 
     @property
     def state(self) -> SeatState:
-        """What the seats hold."""
+        """The state of all seats."""
         count, model = self.seats, self.model
         halves, encoding = model.halves(self.lane), model.encoding
         return SeatState(
@@ -71,7 +73,7 @@ class LaneShapes:
                 keys_values=self.keys_values(count),
                 lengths=self.rows(count, halves, dtype=np.int32),
                 text_embeds=self.rows(count, halves, *encoding.pooled.shape[1:], dtype=encoding.pooled.dtype),
-                time_ids=self.rows(count, self.sizes_told),
+                time_ids=self.rows(count, self.sizes),
                 lora_rows=self.rows(count, model.loras.rank, dtype=np.int32),
                 lora_scales=self.rows(count, model.loras.rank),
             ),
@@ -81,66 +83,57 @@ class LaneShapes:
         )
 
     def keys_values(self, count: int) -> KeysValues:
-        """Return keys and values for so many seats."""
+        """Return the keys and values of so many seats."""
         hidden = self.model.encoding.hidden
         halves, tokens = self.model.halves(self.lane), hidden.shape[1]
         return {
-            place: (
+            path: (
                 self.rows(count, halves, tokens, width, dtype=hidden.dtype),
                 self.rows(count, halves, tokens, width, dtype=hidden.dtype),
             )
-            for place, width in self.model.widths_of_keys_values.items()
+            for path, width in self.model.widths_of_keys_values.items()
         }
 
     def start(self, count: int) -> StartPicture:
-        """Return what so many pictures start from."""
+        """Return the starts of so many pictures."""
         height, width, _ = self.latents
         return StartPicture(
             latents=self.rows(count, *self.latents),
             mask=self.rows(count, height, width, 1),
-            channels=self.rows(count, height, width, self.model.further_channels),
+            channels=self.rows(count, height, width, self.model.networks.further_channels),
         )
-
-    def from_noise_alone(self) -> StartPicture:
-        """Return what newcomers start from that start from noise alone, on the host."""
-        rows: Any = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), self.start(self.devices))
-        rows.mask[:] = 1
-        return cast("StartPicture", rows)
-
-    def nobody(self) -> Newcomer[npt.NDArray[Any]]:
-        """Return what the devices are told of newcomers, on the host, to be filled in: nobody comes."""
-        count, rank = self.devices, self.model.loras.rank
-        return Newcomer(
-            seat=np.full(count, -1, np.int32),
-            guidance_scale=np.zeros(count, np.float32),
-            seed=np.zeros(count, np.uint32),
-            init_noise_sigma=np.zeros(count, np.float32),
-            init_latent_scale=np.zeros(count, np.float32),
-            time_ids=np.zeros((count, self.sizes_told), np.float32),
-            lora_rows=np.zeros((count, rank), np.int32),
-            lora_scales=np.zeros((count, rank), np.float32),
-            rows=np.zeros((count, MAX_ROWS, ROW), np.float32),
-        )
-
-    def no_pictures(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Return pixels, mask and whether there is one, a row for each device; without a mask all is new."""
-        count, height, width = self.devices, self.lane.height, self.lane.width
-        pixels = np.zeros((count, height, width, 3), np.uint8)
-        return pixels, np.ones((count, height, width), np.bool_), np.zeros(count, np.bool_)
 
     @property
-    def sizes_told(self) -> int:
-        """How many sizes the network is told of a picture."""
-        return len(self.model.time_ids(self.lane.height, self.lane.width))
+    def newcomer(self) -> Newcomer[Any]:
+        """One newcomer for each device."""
+        count, rank = self.devices, self.model.loras.rank
+        return Newcomer(
+            seat=self.rows(count, dtype=np.int32),
+            guidance_scale=self.rows(count),
+            seed=self.rows(count, dtype=np.uint32),
+            init_noise_sigma=self.rows(count),
+            init_latent_scale=self.rows(count),
+            time_ids=self.rows(count, self.sizes),
+            lora_rows=self.rows(count, rank, dtype=np.int32),
+            lora_scales=self.rows(count, rank),
+            rows=self.rows(count, MAX_ROWS, ROW),
+        )
+
+    @property
+    def pictures(self) -> tuple[Any, Any, Any]:
+        """Pixels, mask and presence of one start picture for each device."""
+        count, height, width = self.devices, self.lane.height, self.lane.width
+        return (
+            self.rows(count, height, width, 3, dtype=np.uint8),
+            self.rows(count, height, width, dtype=np.bool_),
+            self.rows(count, dtype=np.bool_),
+        )
+
+    @property
+    def sizes(self) -> int:
+        """How many sizes of a picture the UNet is conditioned on."""
+        return SIZES if self.model.networks.takes_sizes else 0
 
     def rows(self, *shape: int, dtype: npt.DTypeLike = np.float32) -> Any:
-        """Return the form of an array."""
+        """Return the shape of an array whose rows are spread over the devices."""
         return devices.spread_shape(shape, dtype, self.model.mesh)
-
-    def like(self, rows: npt.NDArray[Any]) -> Any:
-        """Return the form that an array of the host has on the devices."""
-        return self.rows(*rows.shape, dtype=rows.dtype)
-
-    def spread(self, rows: npt.NDArray[Any]) -> jax.Array:
-        """Spread `rows` over the devices along their first axis."""
-        return devices.shard(rows, self.model.mesh)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from sdjax_engine.model.planner import suited_samplers
+from sdjax_engine.model.prepare import suited_samplers
 from sdjax_engine.request import Offer, Sampler
 from sdjax_engine.samplers import default_sampler
 from sdjax_engine.weights.describe import describe

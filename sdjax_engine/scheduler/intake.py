@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import EngineClosed, EngineError, Image, Lane, OnProgress
 from sdjax_engine.scheduler.lane_queue import Desk
 from sdjax_engine.scheduler.loop import Painting

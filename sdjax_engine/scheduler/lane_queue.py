@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane, SafetyScores
 from sdjax_engine.scheduler.lane_shares import Demand
 from sdjax_engine.scheduler.pending import Ticket

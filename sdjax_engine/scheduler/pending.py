@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import EngineError, Image, OnProgress, Progress, Trouble
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import MAX_SEED, Request
 
 Latents = npt.NDArray[np.float32]

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import EngineClosed, EngineError, Image, Lane, OnProgress
 from sdjax_engine.scheduler.intake import Door
 from sdjax_engine.scheduler.lane_queue import Desk

@@ -87,7 +87,7 @@ class Opening:
 
     def offers_pictures(self, lane: Lane) -> bool:
         """Whether images of this lane may start from pictures, once that is ready."""
-        return self.config.start_pictures or bool(self.models[lane.model].further_channels)
+        return self.config.start_pictures or bool(self.models[lane.model].networks.further_channels)
 
     def count(self, lane: Lane, *, from_picture: bool) -> None:
         """Remember that somebody has asked for this lane."""

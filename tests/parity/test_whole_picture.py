@@ -25,8 +25,8 @@ from engines import SUITED
 from sampler_reference import BrownianMotion
 
 from sdjax_engine.compiling.compiler import Compiler
-from sdjax_engine.denoising import arithmetic as painting
 from sdjax_engine.denoising import noise
+from sdjax_engine.denoising.traced import to_unit
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
@@ -99,9 +99,9 @@ def paint(model: LoadedModel, compiler: Compiler, requests: list[Request]) -> np
     device.reset()
     device.admit(prepared)
     device.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-    decode = model.vae.module().decode
+    decode = model.checkpoint.vae.module().decode
     latents = jnp.asarray(device.latents()[: len(requests)])
-    return np.asarray(painting.to_unit(decode(latents / model.scaling_factor)))
+    return np.asarray(to_unit(decode(latents / model.checkpoint.scaling_factor)))
 
 
 @pytest.fixture(scope="module")

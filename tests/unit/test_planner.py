@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from engines import PLAIN, TINY, like
 
-from sdjax_engine.model.planner import Planner
+from sdjax_engine.model.prepare import Planner
 from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
 from sdjax_engine.samplers import plan
 

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from sdjax_engine.lane.device_lane import DeviceLane, Picture, Run
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 
 POISON = 666
 BREAKING = 13

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_devices import SHORTAGE, Script, ScriptedDevices, pixels_of, prepared
 
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import PaintingFailed, Progress, Trouble
 from sdjax_engine.scheduler.lane_queue import Desk
 from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Painting

@@ -10,7 +10,7 @@ from sabotage import SabotagedLane
 
 from sdjax_engine.engine import Engine
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.model.prepared import Prepared
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane, Request
 
 DEADLINE = 120.0

@@ -1,4 +1,4 @@
-"""Programs that run beside those of the engine's own thread on a CPU."""
+"""Programs that run in parallel with those of the engine's own thread on a CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from sdjax_engine.compiling.decode_thread import Beside, at_once
+from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
 
 DEADLINE = 30.0
 
@@ -41,16 +41,16 @@ def seconds() -> Callable[[float], jax.Array]:
     return lambda wanted: jnp.int32(rate * wanted)
 
 
-def test_what_is_queued_beside_is_passed_by_what_comes_later(seconds: Callable[[float], jax.Array]) -> None:
+def test_a_later_program_overtakes_one_of_the_decode_thread(seconds: Callable[[float], jax.Array]) -> None:
     """Queued from one thread, the later would wait for the earlier, though it needs nothing of it."""
     picture = jnp.ones((256, 256))
     jax.block_until_ready(twice(picture))  # compiled
-    under_way = Beside()(multiply, seconds(3.0))
+    under_way = DecodeThread()(multiply, seconds(3.0))
     jax.block_until_ready(twice(picture))
     assert not under_way.is_ready()
 
 
-@pytest.mark.parametrize("queue", [Beside(), at_once])
+@pytest.mark.parametrize("queue", [DecodeThread(), call_directly])
 def test_a_call_returns_and_raises_what_the_program_does(queue: Callable[..., Any]) -> None:
     def fail() -> None:
         raise ValueError("no such program")
@@ -62,10 +62,10 @@ def test_a_call_returns_and_raises_what_the_program_does(queue: Callable[..., An
 
 
 def test_its_thread_is_another_and_ends_with_it() -> None:
-    beside = Beside()
-    thread = beside(threading.current_thread)
+    queue = DecodeThread()
+    thread = queue(threading.current_thread)
     assert thread is not threading.current_thread()
-    del beside
+    del queue
     gc.collect()
     thread.join(DEADLINE)
     assert not thread.is_alive()

@@ -1,7 +1,8 @@
-"""A text is encoded once and remembered, wherever it was encoded and wherever it is needed."""
+"""A text is encoded once and kept, on any device that encodes it and any device that needs it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,20 +11,21 @@ import pytest
 from engines import like
 
 from sdjax_engine.denoising.state import Encoding
-from sdjax_engine.model.encodings import Text, TextEncodings
+from sdjax_engine.model.encoding_cache import EncodingCache
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.prepare import TokenizedText
 
 
 class Counted:
-    """The model's own program, and how often it was asked."""
+    """The model's own program, and the number of its calls."""
 
     def __init__(self, model: LoadedModel) -> None:
         self.program = model.encodings._encode
         self.times = 0
 
-    def __call__(self, *text: jax.Array) -> Encoding:
+    def __call__(self, parameters: Any, *text: jax.Array) -> Encoding:
         self.times += 1
-        return self.program(*text)
+        return self.program(parameters, *text)
 
 
 @pytest.fixture
@@ -31,16 +33,23 @@ def counted(model: LoadedModel) -> Counted:
     return Counted(model)
 
 
-def remember(model: LoadedModel, counted: Counted, **how: Any) -> TextEncodings:
-    return TextEncodings(model.mesh, counted, ids_shape=model.encodings._ids_shape, **how)
+class Cache:
+    """A cache over the counted program, given the model's parameters."""
+
+    def __init__(self, model: LoadedModel, counted: Counted, **how: Any) -> None:
+        self._parameters = model.arrays.text_encoders
+        self._cache = EncodingCache(model.mesh, counted, ids_shape=model.preparation.ids_shape, **how)
+
+    def gather(self, texts: Sequence[TokenizedText]) -> Encoding:
+        return self._cache.gather(self._parameters, texts)
 
 
-def text(model: LoadedModel, prompt: str) -> Text:
+def text(model: LoadedModel, prompt: str) -> TokenizedText:
     return model.prepare(like(prompt=prompt)).texts[1]
 
 
 def test_each_text_is_encoded_once_and_the_same_on_every_device(model: LoadedModel, counted: Counted) -> None:
-    encodings = remember(model, counted)
+    encodings = Cache(model, counted)
     star, moon = text(model, "a star"), text(model, "a moon")
     together = encodings.gather([star, moon])
     swapped = encodings.gather([moon, star])
@@ -52,8 +61,8 @@ def test_each_text_is_encoded_once_and_the_same_on_every_device(model: LoadedMod
     assert not np.array_equal(*np.asarray(together.hidden))
 
 
-def test_only_so_many_texts_are_remembered(model: LoadedModel, counted: Counted) -> None:
-    encodings = remember(model, counted, remembered=2)
+def test_only_so_many_texts_are_kept(model: LoadedModel, counted: Counted) -> None:
+    encodings = Cache(model, counted, most_texts=2)
     star, moon, heart = (text(model, f"a {thing}") for thing in ("star", "moon", "heart"))
     encodings.gather([star, moon])
     encodings.gather([star, heart])  # the moon was used longest ago
@@ -63,6 +72,6 @@ def test_only_so_many_texts_are_remembered(model: LoadedModel, counted: Counted)
     assert counted.times == 3
 
 
-def test_only_as_many_tokens_count_as_the_text_has_chunks(model: LoadedModel) -> None:
-    lengths = model.encodings.gather([text(model, "a star"), text(model, "a star " * 100)]).length
+def test_only_as_many_tokens_count_as_the_text_has_chunks(model: LoadedModel, counted: Counted) -> None:
+    lengths = Cache(model, counted).gather([text(model, "a star"), text(model, "a star " * 100)]).length
     assert np.asarray(lengths).tolist() == [77, 231]

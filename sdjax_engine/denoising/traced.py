@@ -1,0 +1,373 @@
+"""The functions that JAX traces, one for each compiled program, in the order of a picture's life.
+
+encode   one text for each device → its encoding
+begin    a start picture and its mask → latents, mask and further input channels
+empty    the seats of a lane before any request
+admit    one request for each device → its seat
+denoise  the evaluations of a run, for every seat
+take     the latents of one seat
+decode   latents → pixels, whether they are finite, the safety checker's scores
+
+A function sees the rows of one device only, so the program of a device is the same for any number of devices.
+No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
+the parameters, and keyword arguments, are fixed when a program is traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+
+from sdjax_engine.denoising.noise import OF_KEPT_PICTURE, OF_START_PICTURE, fresh_noise, initial_noise
+from sdjax_engine.denoising.state import Conditioning, Encoding, KeysValues, Newcomer, SeatState, StartPicture
+from sdjax_engine.models.attended import Projection
+from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
+from sdjax_engine.models.lora_bank import Bank
+from sdjax_engine.prompts import apply_weights
+from sdjax_engine.samplers import step
+from sdjax_engine.samplers.tables import Column
+from sdjax_engine.weights.blueprint import Blueprint, Parameters
+
+WithLoras = tuple[Parameters, Bank]
+"""The parameters of a network, and the rows of the LoRAs that adapt it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Networks:
+    """The networks of one checkpoint without their parameters, and how the programs use them.
+
+    `penultimate`: the text encoders' last layer but one is the encoding. `further_channels` are the UNet's
+    input channels beyond the latents'. `takes_sizes` and `takes_guidance`: the UNet is conditioned on the
+    picture's sizes and the pooled encoding, on the guidance scale. `takes_lengths`: texts may differ in
+    their number of chunks.
+    """
+
+    text_encoders: tuple[Blueprint, ...]
+    penultimate: bool
+    unet: Blueprint
+    further_channels: int
+    takes_sizes: bool
+    takes_guidance: bool
+    takes_lengths: bool
+    vae: Blueprint
+    vae_in_float32: Blueprint
+    scaling_factor: float
+    safety_checker: Blueprint | None
+    preprocessing: Preprocessing | None
+
+
+class Decoded(NamedTuple):
+    """A picture, whether all its values are finite, and the scores of the safety checker."""
+
+    pixels: jax.Array  # (1, height, width, 3) uint8
+    finite: jax.Array  # (1,) bool
+    scores: jax.Array  # (1, concepts) float32; no concepts without a safety checker
+
+
+def encode(  # noqa: PLR0917 – one text's arrays, in the order of `text_arrays`
+    networks: Networks,
+    parameters: Sequence[WithLoras],
+    ids: jax.Array,
+    weights: jax.Array,
+    chunks: jax.Array,
+    silent: jax.Array,
+    lora_rows: jax.Array,
+    lora_scales: jax.Array,
+) -> Encoding:
+    """Encode one text, chunk by chunk; `ids` is (1, encoders, most chunks, length).
+
+    The encoders' widths are joined. The pooled encoding is the last encoder's, of the first chunk.
+    """
+    encoders = [
+        blueprint.adapted(own, bank, lora_rows, lora_scales)
+        for blueprint, (own, bank) in zip(networks.text_encoders, parameters, strict=True)
+    ]
+    _, _, most, length = ids.shape
+
+    def encode_chunk(chunk: jax.Array) -> tuple[jax.Array, jax.Array]:
+        row = jax.lax.dynamic_index_in_dim(ids[0], chunk, axis=1, keepdims=False)
+        outputs = [
+            encoder(row[index][None], penultimate=networks.penultimate)
+            for index, encoder in enumerate(encoders)
+        ]
+        factors = jax.lax.dynamic_index_in_dim(weights[0], chunk, keepdims=True)
+        hidden = [
+            apply_weights(states.astype(jnp.float32), factors).astype(states.dtype) for states, _ in outputs
+        ]
+        return jnp.concatenate(hidden, axis=-1), outputs[-1][1][:, : None if networks.takes_sizes else 0]
+
+    def write(chunk: jax.Array, before: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        hidden, first_pooled = before
+        states, pooled = encode_chunk(chunk)
+        return jax.lax.dynamic_update_slice_in_dim(hidden, states, chunk, 0), jnp.where(
+            chunk == 0, pooled, first_pooled
+        )
+
+    hidden_shape, pooled_shape = jax.eval_shape(encode_chunk, chunks[0])
+    empty_hidden = jnp.zeros((most, *hidden_shape.shape[1:]), hidden_shape.dtype)
+    empty_pooled = jnp.zeros(pooled_shape.shape, pooled_shape.dtype)
+    hidden, pooled = jax.lax.fori_loop(0, chunks[0], write, (empty_hidden, empty_pooled))
+    audible = ~silent[0]
+    return Encoding(
+        hidden=jnp.where(audible, hidden, 0).reshape(1, most * length, -1),
+        pooled=jnp.where(audible, pooled, 0),
+        length=jnp.maximum(chunks, 1) * length,
+    )
+
+
+def begin(  # noqa: PLR0917 – one picture's arrays
+    networks: Networks,
+    latents_shape: tuple[int, ...],
+    parameters: Parameters,
+    pixels: jax.Array,
+    mask: jax.Array,
+    seed: jax.Array,
+    present: jax.Array,
+) -> StartPicture:
+    """Encode `pixels` (1, H, W, 3) uint8, of which `mask` (1, H, W) bool is repainted.
+
+    The latents are drawn from the encoder's distribution, and the mask of a latent pixel is that of its
+    first pixel, as in the reference. A UNet with further input channels sees the mask and the latents of the
+    kept part, and paints the whole picture itself: nothing is blended in. With `present` (1,) bool False
+    nothing is computed.
+    """
+    autoencoder = networks.vae.module(parameters)
+
+    def draw(picture: jax.Array, purpose: int) -> jax.Array:
+        mean, log_variance = (moments.astype(jnp.float32) for moments in autoencoder.encode(picture))
+        noise = fresh_noise(seed[0], jnp.uint32(purpose), latents_shape[1:])[None]
+        drawn: jax.Array = (mean + jnp.exp(0.5 * log_variance) * noise) * networks.scaling_factor
+        return drawn
+
+    def encode_picture() -> StartPicture:
+        picture = pixels.astype(jnp.float32) / 127.5 - 1.0
+        factor = pixels.shape[1] // latents_shape[1]
+        small = mask[:, ::factor, ::factor, None].astype(jnp.float32)
+        drawn = draw(picture, OF_START_PICTURE)
+        if not networks.further_channels:
+            return StartPicture(latents=drawn, mask=small, channels=jnp.zeros((*small.shape[:3], 0)))
+        kept = draw(jnp.where(mask[..., None], 0.0, picture), OF_KEPT_PICTURE)
+        channels = jnp.concatenate([small, kept], axis=-1)
+        return StartPicture(latents=drawn, mask=jnp.ones_like(small), channels=channels)
+
+    start: StartPicture = jax.lax.cond(
+        present[0], encode_picture, lambda: noise_alone(networks, latents_shape)
+    )
+    return start
+
+
+def noise_alone(networks: Networks, latents_shape: tuple[int, ...]) -> StartPicture:
+    """Return the start of pictures that start from noise alone; `latents_shape` is (n, h, w, c)."""
+    count, height, width, _ = latents_shape
+    return StartPicture(
+        latents=jnp.zeros(latents_shape),
+        mask=jnp.ones((count, height, width, 1)),
+        channels=jnp.zeros((count, height, width, networks.further_channels)),
+    )
+
+
+def empty(networks: Networks, shapes: SeatState, seats: int) -> SeatState:
+    """Return so many seats before any request; `shapes` has their arrays' other axes and dtypes."""
+    zeros = jax.tree.map(lambda leaf: jnp.zeros((seats, *leaf.shape[1:]), leaf.dtype), shapes)
+    start = noise_alone(networks, (seats, *shapes.x.shape[1:]))
+    return cast("SeatState", zeros._replace(start=start))
+
+
+def admit(  # noqa: PLR0917 – a request's arrays, in the order in which they are made
+    networks: Networks,
+    parameters: WithLoras,
+    state: SeatState,
+    negative: Encoding,
+    positive: Encoding,
+    start: StartPicture,
+    newcomer: Newcomer[jax.Array],
+) -> SeatState:
+    """Write the newcomer into its seat; nothing of the seat's last request is left."""
+
+    def write(state: SeatState) -> SeatState:
+        guided = state.conditioning.lengths.shape[1] == 2
+        texts = (negative, positive) if guided else (positive,)
+        row, seat = seat_row(networks, parameters, texts, start, newcomer), newcomer.seat[0]
+        written: SeatState = jax.tree.map(
+            lambda rows, one: jax.lax.dynamic_update_slice_in_dim(rows, one, seat, 0), state, row
+        )
+        return written
+
+    admitted: SeatState = jax.lax.cond(newcomer.seat[0] >= 0, write, lambda state: state, state)
+    return admitted
+
+
+def seat_row(
+    networks: Networks,
+    parameters: WithLoras,
+    texts: Sequence[Encoding],
+    start: StartPicture,
+    newcomer: Newcomer[jax.Array],
+) -> SeatState:
+    """Return the state of one seat with a newcomer: latents, keys and values of its texts, its table."""
+    noise = initial_noise(newcomer.seed[0], start.latents.shape[1:])[None]
+    x = newcomer.init_latent_scale[0] * start.latents + newcomer.init_noise_sigma[0] * noise
+    hidden = jnp.concatenate([text.hidden for text in texts])
+    lengths = jnp.concatenate([text.length for text in texts])
+    unet = networks.unet.adapted(*parameters, newcomer.lora_rows, newcomer.lora_scales)
+    keys_values: KeysValues = dict(
+        unet.project(hidden, lengths if networks.takes_lengths else None).keys_values
+    )
+    return SeatState(
+        x=x,
+        r=jnp.zeros_like(x),
+        history=step.empty_history(x),
+        noise=noise,
+        start=start,
+        conditioning=Conditioning(
+            keys_values=jax.tree.map(lambda rows: rows[None], keys_values),
+            lengths=jnp.stack([text.length for text in texts], axis=1),
+            text_embeds=jnp.stack([text.pooled for text in texts], axis=1),
+            time_ids=newcomer.time_ids,
+            lora_rows=newcomer.lora_rows,
+            lora_scales=newcomer.lora_scales,
+        ),
+        guidance_scale=newcomer.guidance_scale,
+        seed=newcomer.seed,
+        rows=newcomer.rows,
+    )
+
+
+def denoise(
+    networks: Networks, parameters: WithLoras, state: SeatState, start: jax.Array, stop: jax.Array
+) -> tuple[SeatState, jax.Array]:
+    """Make each seat's evaluations from `start` up to, not including, `stop` (seats,) int32.
+
+    A seat whose `start` equals `stop` stays as it is; a device with no other seat computes nothing.
+    Returns the state and the number of evaluations made, (1,), which the host waits for.
+    """
+    length = jnp.max(stop - start)
+
+    def next_evaluation(carry: tuple[jax.Array, SeatState]) -> tuple[jax.Array, SeatState]:
+        index, state = carry
+        following = index + 1
+        evaluation = start + index
+        return following, evaluate(networks, parameters, state, evaluation, active=evaluation < stop)
+
+    done, state = jax.lax.while_loop(
+        lambda carry: carry[0] < length, next_evaluation, (jnp.zeros((), jnp.int32), state)
+    )
+    return state, done[None]
+
+
+def evaluate(
+    networks: Networks, parameters: WithLoras, state: SeatState, evaluation: jax.Array, *, active: jax.Array
+) -> SeatState:
+    """Call the UNet once for every seat, each at its own `evaluation`, and advance the seats `active`."""
+    row = jax.vmap(lambda rows, index: jax.lax.dynamic_index_in_dim(rows, index, keepdims=False))(
+        state.rows, evaluation
+    )
+    m = predict(networks, parameters, state, row)
+    z = jax.vmap(lambda seed, index: fresh_noise(seed, index, state.x.shape[1:]))(state.seed, evaluation)
+    before = state.x, state.r, state.history
+    x, r, history = step.advance(*before, m, z, row)
+    x = jnp.where(state.start.mask > 0, x, kept_part(state, row))
+    after = x, r, history
+    x, r, history = (
+        jnp.where(active.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+        for new, old in zip(after, before, strict=True)
+    )
+    return state._replace(x=x, r=r, history=history)
+
+
+def predict(networks: Networks, parameters: WithLoras, state: SeatState, row: jax.Array) -> jax.Array:
+    """Return the UNet's output for every seat, (seats, h, w, c) float32, with guidance applied."""
+    conditioning = state.conditioning
+    seats, halves = conditioning.lengths.shape
+    sample = jnp.concatenate([step.network_input(state.x, row), state.start.channels], axis=-1)
+    sample = jnp.repeat(sample, halves, axis=0)
+    timesteps = jnp.repeat(step.timestep(row), halves, axis=0)
+    guidance_scale = jnp.repeat(state.guidance_scale, halves, axis=0)
+    keys_values: KeysValues = jax.tree.map(
+        lambda rows: rows.reshape(seats * halves, *rows.shape[2:]), conditioning.keys_values
+    )
+    lengths = conditioning.lengths.reshape(seats * halves)
+    text_embeds = conditioning.text_embeds.reshape(seats * halves, -1)
+    time_ids = jnp.repeat(conditioning.time_ids, halves, axis=0)
+    unet = networks.unet.adapted(*parameters, conditioning.lora_rows, conditioning.lora_scales)
+    further: dict[str, jax.Array] = {}
+    if networks.takes_sizes:
+        further |= {"text_embeds": text_embeds, "time_ids": time_ids}
+    if networks.takes_guidance:
+        further["guidance"] = guidance_scale
+    prompt = Projection(keys_values, lengths if networks.takes_lengths else None)
+    m: jax.Array = unet(sample, timesteps, prompt, **further).astype(jnp.float32)
+    if halves == 1:
+        return m
+    m = m.reshape(seats, halves, *m.shape[1:])
+    unconditional, conditional = m[:, 0], m[:, 1]
+    return unconditional + state.guidance_scale[:, None, None, None] * (conditional - unconditional)
+
+
+def kept_part(state: SeatState, row: jax.Array) -> jax.Array:
+    """Return the kept pixels after an evaluation: the start picture with as much noise as x has."""
+    of_latents, of_noise = (
+        row[:, column, None, None, None] for column in (Column.KEEP_LATENTS, Column.KEEP_NOISE)
+    )
+    return of_latents * state.start.latents + of_noise * state.noise
+
+
+def take(x: jax.Array, seat: jax.Array) -> jax.Array:
+    """Return the latents (1, h, w, c) in `seat` (1,) of `x` (seats, h, w, c); for -1 they are undefined."""
+    return jax.lax.dynamic_slice_in_dim(x, jnp.maximum(seat[0], 0), 1)
+
+
+def decode(
+    networks: Networks,
+    parameters: tuple[Parameters, Parameters | None],
+    latents: jax.Array,
+    present: jax.Array,
+    *,
+    in_float32: bool = False,
+) -> Decoded:
+    """Decode `latents` (1, h, w, c) and score the picture.
+
+    `parameters` are the autoencoder's and the safety checker's. With `present` (1,) bool False nothing is
+    computed. With `in_float32` the autoencoder computes in float32, whatever the dtype of its parameters.
+    """
+    of_vae, of_checker = parameters
+    if in_float32:
+        enlarged = {key: array.astype(jnp.float32) for key, array in of_vae.items()}
+        autoencoder = networks.vae_in_float32.module(enlarged)
+    else:
+        autoencoder = networks.vae.module(of_vae)
+
+    def decode_picture() -> Decoded:
+        picture = autoencoder.decode(latents / networks.scaling_factor)
+        pixels = to_uint8(to_unit(picture))
+        scores = safety_scores(networks, of_checker, pixels)
+        return Decoded(pixels=pixels, finite=jnp.isfinite(picture).all(axis=(1, 2, 3)), scores=scores)
+
+    def zeros() -> Decoded:
+        nothing: Decoded = jax.tree.map(jnp.zeros_like, jax.eval_shape(decode_picture))
+        return nothing
+
+    decoded: Decoded = jax.lax.cond(present[0], decode_picture, zeros)
+    return decoded
+
+
+def safety_scores(networks: Networks, parameters: Parameters | None, pixels: jax.Array) -> jax.Array:
+    """Return the safety checker's scores (1, concepts) of uint8 pixels; (1, 0) without a checker."""
+    if networks.safety_checker is None or networks.preprocessing is None or parameters is None:
+        return jnp.zeros((1, 0))
+    seen = clip_pixels(pixels.astype(jnp.float32) / 255, networks.preprocessing)
+    return jnp.concatenate(networks.safety_checker.module(parameters)(seen), axis=-1)
+
+
+def to_unit(picture: jax.Array) -> jax.Array:
+    """Map the decoder's range of -1 to 1 to float32 from 0 to 1."""
+    return jnp.clip(picture.astype(jnp.float32) / 2 + 0.5, 0.0, 1.0)
+
+
+def to_uint8(picture: jax.Array) -> jax.Array:
+    """Map 0 to 1 to whole numbers from 0 to 255, rounded as the reference rounds."""
+    return jnp.round(picture * 255).astype(jnp.uint8)

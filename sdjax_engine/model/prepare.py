@@ -1,0 +1,202 @@
+"""Requests made ready for the devices: the sampler's table, token ids, LoRA rows, the start picture.
+
+No JAX here: the result is plain data and arrays of the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.model.pictures import Fitted, fitted
+from sdjax_engine.request import InvalidRequest, Offer, PromptFacts, Request, Sampler, UnreadableCheckpoint
+from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
+from sdjax_engine.samplers.tables import Table
+
+if TYPE_CHECKING:
+    from sdjax_engine.denoising.traced import Networks
+    from sdjax_engine.model.loras import LoraBank, SeatRows
+    from sdjax_engine.prompts import Tokens
+    from sdjax_engine.weights import Checkpoint
+
+NO_LORAS: SeatRows = (np.zeros(0, np.int32), np.zeros(0, np.float32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizedText:
+    """One text as the text encoders read it; equal texts have equal encodings.
+
+    `ids` is (encoders, chunks, length) int32 and `weights` (chunks, length) float32, as bytes, padded to the
+    most chunks of the offer; `chunks` says how many count. A `silent` text is encoded as zeros. The LoRAs
+    that adapt the encoders are `lora_rows` (rank,) int32 and `lora_scales` (rank,) float32, as bytes.
+    """
+
+    ids: bytes = field(repr=False)
+    weights: bytes = field(repr=False)
+    chunks: int
+    silent: bool = False
+    lora_rows: bytes = field(default=b"", repr=False)
+    lora_scales: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """The inputs of the compiled programs for one request.
+
+    `texts` are the negative prompt and the prompt, `facts` their counts of tokens; `rows` is the sampler's
+    table of `evaluations` rows, padded to (MAX_ROWS, ROW); `time_ids` are the sizes that the UNet is
+    conditioned on, `loras` the rows of the LoRA bank that the seat gathers.
+    """
+
+    request: Request
+    texts: tuple[TokenizedText, TokenizedText] = field(repr=False)
+    facts: tuple[PromptFacts, PromptFacts]
+    picture: Fitted | None
+    rows: npt.NDArray[np.float32] = field(repr=False)
+    evaluations: int
+    init_noise_sigma: float
+    init_latent_scale: float
+    time_ids: tuple[float, ...]
+    loras: SeatRows = field(repr=False)
+
+
+class Preparation:
+    """Prepares the requests of one offer for one checkpoint; may be used from any thread.
+
+    `ids_shape` is the shape of a text's ids, (encoders, chunks, length); `no_text` is the text of a device
+    without a newcomer. Raises UnreadableCheckpoint where the offer's sampler or steps do not suit the
+    checkpoint.
+    """
+
+    def __init__(self, offer: Offer, checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> None:
+        schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
+        self._planner = Planner(offer, schedule)
+        self._tokenizers = [encoder.tokenizer for encoder in checkpoint.text_encoders]
+        self._zeros_for_empty_prompt = checkpoint.force_zeros_for_empty_prompt
+        self._networks = networks
+        self._loras = loras
+        self._adapts_texts = loras.rank_of_texts > 0
+        self.ids_shape = (len(self._tokenizers), offer.prompt_chunks, self._tokenizers[0].length)
+        self.no_text = self._padded((), loras.seat_rows(()), silent=False)
+
+    def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
+        """Check, plan and tokenize; raises InvalidRequest. `start` is `fitted(request)` where it is known."""
+        table = self._planner.table(request)
+        rows, evaluations = table.padded(MAX_ROWS), table.evaluations
+        loras = self._loras.seat_rows(request.loras)
+        negative_tokens, tokens = (
+            [each.tokens(text, max_chunks=self.ids_shape[1]) for each in self._tokenizers]
+            for text in (request.negative_prompt, request.prompt)
+        )
+        silent = self._zeros_for_empty_prompt and not request.negative_prompt.strip()
+        positive = self._padded(tokens, loras, silent=False)
+        two_texts = request.guided and not self._networks.takes_guidance
+        negative = self._padded(negative_tokens, loras, silent=silent) if two_texts else positive
+        if start is None and request.init_image is not None:
+            start = fitted(request)
+        height, width = request.height, request.width
+        return Prepared(
+            request=request,
+            texts=(negative, positive),
+            facts=(facts_of(negative_tokens), facts_of(tokens)),
+            picture=start,
+            rows=rows,
+            evaluations=evaluations,
+            init_noise_sigma=table.init_noise_sigma,
+            init_latent_scale=table.init_latent_scale,
+            # The sizes of a picture that was neither resized nor cropped.
+            time_ids=(height, width, 0, 0, height, width) if self._networks.takes_sizes else (),
+            loras=loras,
+        )
+
+    def _padded(self, encoders: Sequence[Tokens], loras: SeatRows, *, silent: bool) -> TokenizedText:
+        """Return the text of all encoders' tokens, padded to `ids_shape`, with the LoRAs that adapt them."""
+        ids, weights, chunks = np.zeros(self.ids_shape, np.int32), np.ones(self.ids_shape[1:], np.float32), 0
+        for index, tokens in enumerate(encoders):
+            chunks = len(encoders[0].ids)
+            ids[index, :chunks] = tokens.ids
+            weights[:chunks] = encoders[0].weights
+        rows, scales = loras if self._adapts_texts else NO_LORAS
+        return TokenizedText(
+            ids=ids.tobytes(),
+            weights=weights.tobytes(),
+            chunks=chunks,
+            silent=silent,
+            lora_rows=rows.tobytes(),
+            lora_scales=scales.tobytes(),
+        )
+
+
+def facts_of(encoders: Sequence[Tokens]) -> PromptFacts:
+    """Return the counts of a prompt's tokens, which are the first encoder's."""
+    first = encoders[0]
+    return PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
+
+
+class Planner:
+    """Plans the requests of one offer on the schedule of one checkpoint.
+
+    `samplers` are those that suit the schedule. Raises UnreadableCheckpoint, naming the key of
+    `scheduler_config` that is the reason, where the offer's own sampler or number of steps does not suit it.
+    """
+
+    def __init__(self, offer: Offer, scheduler_config: Mapping[str, Any]) -> None:
+        self._offer = offer
+        self._scheduler_config = scheduler_config
+        self.samplers = suited_samplers(offer.num_inference_steps, scheduler_config)
+        try:
+            plan(offer.sampler, offer.num_inference_steps, scheduler_config)
+        except UnreadableCheckpoint as error:
+            others = f" ({', '.join(self.samplers)} would suit)" if self.samplers else ""
+            raise UnreadableCheckpoint(
+                f"{offer.model} cannot be painted with its sampler {offer.sampler}{others}: {error}"
+            ) from error
+        except InvalidRequest as error:
+            raise UnreadableCheckpoint(
+                f"{offer.model} cannot be painted in its {offer.num_inference_steps} steps: "
+                f"scheduler_config.json has num_train_timesteps = {error.details['limit']}"
+            ) from error
+
+    def table(self, request: Request) -> Table:
+        """Check a request and return its table; raises InvalidRequest."""
+        self._offer.check(request)
+        if request.sampler not in self.samplers:
+            choices = ", ".join(self.samplers)
+            raise InvalidRequest(
+                "unsuited_sampler", value=request.sampler, model=request.model, choices=choices
+            )
+        steps, strength = request.num_inference_steps, None
+        # A mask with full strength starts from noise, as in the reference: the kept part is blended in.
+        if request.init_image is not None and (request.mask_image is None or request.strength != 1):
+            strength = request.strength
+        try:
+            return plan(request.sampler, steps, self._scheduler_config, strength=strength)
+        except UnreadableCheckpoint:  # so many steps leave the schedule, though the sampler suits it
+            limit = self._most_steps(request.sampler)
+            raise InvalidRequest("steps", value=steps, limit=limit) from None
+
+    def _most_steps(self, sampler: Sampler) -> int:
+        """Return the most steps of the offer in which the sampler suits the schedule."""
+        return max(
+            steps
+            for steps in range(1, self._offer.max_steps + 1)
+            if suits(sampler, steps, self._scheduler_config)
+        )
+
+
+def suited_samplers(num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> tuple[Sampler, ...]:
+    """Return the samplers that suit a checkpoint's schedule in so many steps."""
+    return tuple(sampler for sampler in Sampler if suits(sampler, num_inference_steps, scheduler_config))
+
+
+def suits(sampler: Sampler, num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> bool:
+    """Whether the sampler has a table of so many steps on the schedule."""
+    try:
+        plan(sampler, num_inference_steps, scheduler_config)
+    except (UnreadableCheckpoint, InvalidRequest):
+        return False
+    return True
