@@ -1,6 +1,4 @@
-"""What a picture that is made to be costly does to the bot and to other people.
-
-    python benchmarks/attack.py [--commands 8] [--side 7050]
+"""What a picture that is made to be costly does to the bot and to other people; `faults.py attack` runs it.
 
 A front as a shipped process on a sandbox. One person has as many requests waiting as one may have. Then they
 send commands, all at once, each with a PNG of side × side pixels in a few hundred kB, and each is refused.
@@ -11,12 +9,10 @@ queued, and the files that stay of the refused commands; beside the same without
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import io
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -24,7 +20,7 @@ from pathlib import Path
 
 import PIL.Image
 import psutil
-from conditions import Stolen, print_conditions
+from conditions import Stolen
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -38,16 +34,6 @@ SAMPLED_SECONDS = 0.01
 ANSWERED_SECONDS = 120.0
 LOADING = 1 << 7
 MIB = 1 << 20
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--folder", default=".", type=Path)
-    parser.add_argument("--commands", type=int, default=8)
-    parser.add_argument("--side", type=int, default=7050, help="pixels of the costly picture on each side")
-    return parser.parse_args()
 
 
 def png(side: int) -> bytes:
@@ -168,26 +154,12 @@ def kept(folder: Path) -> list[Path]:
     return list((folder / "artifacts").rglob("*.png"))
 
 
-async def rounds(options: argparse.Namespace, folder: Path) -> None:
+async def attacked(folder: Path, *, commands: int, side: int) -> None:
     """The control and the attack, each with a queue of its own."""
-    costly = png(options.side)
-    pixels = options.side**2 / 1e6
-    print(f"a PNG of {len(costly) / 1000:.0f} kB with {pixels:.1f} million pixels")
-    for commands in (0, options.commands):
-        place = folder / str(commands)
+    costly, stolen = png(side), Stolen()
+    print(f"a PNG of {len(costly) / 1000:.0f} kB with {side**2 / 1e6:.1f} million pixels")
+    for count in (0, commands):
+        place = folder / str(count)
         place.mkdir()
-        await round_of(place, commands=commands, costly=costly)
-
-
-def main() -> None:
-    """Print the conditions, then the figures."""
-    options = arguments()
-    with tempfile.TemporaryDirectory(dir=options.folder, prefix="attack-benchmark-") as made:
-        print_conditions("pillow", "discord.py", "sqlalchemy", "aiosqlite")
-        stolen = Stolen()
-        asyncio.run(rounds(options, Path(made).absolute()))
-        print(f"load {psutil.getloadavg()[0]:.1f}, {stolen.share():.0%} of the processors' time stolen")
-
-
-if __name__ == "__main__":
-    main()
+        await round_of(place, commands=count, costly=costly)
+    print(f"load {psutil.getloadavg()[0]:.1f}, {stolen.share():.0%} of the processors' time stolen")

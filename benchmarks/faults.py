@@ -2,6 +2,7 @@
 
     python benchmarks/faults.py kills [--kills 200] [--seed 1] [--pause 0.5] [--longest 4]
     python benchmarks/faults.py starved [--bursts 3] [--commands 20]
+    python benchmarks/faults.py attack [--commands 8] [--side 7050]
     python benchmarks/faults.py acknowledgement [--seconds 20] [--rate 50] [--processes run apart nice]
 
 `kills`: a front and a worker as shipped processes on a sandbox, with people who type, press and cancel, are
@@ -12,6 +13,10 @@ that was accepted must have been delivered exactly once, and nothing that was ac
 `starved`: bursts of commands, far enough apart that the front looks Discord's name up for each, at a front
 whose files hang: `shared`, in the threads that look names up too; `own`, in threads of their own; and a
 `control` without any. Measured from the interaction's creation to the first answer's arrival.
+
+`attack`: a person who may not ask for more sends commands, all at once, each with a PNG of side × side pixels
+in a few hundred kB. Measured: the front's processor time and memory, and another person's wait, beside a
+control.
 
 `acknowledgement`: commands come at a fixed rate whatever becomes of them, and ask for more than the engine
 can paint. Measured in the sandbox, from the interaction's creation to the first answer's arrival, with the
@@ -35,6 +40,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from attack import attacked
 from conditions import print_conditions
 
 ROOT = Path(__file__).parents[1]
@@ -84,7 +90,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("kills", "starved", "acknowledgement"))
+    parser.add_argument("what", choices=("kills", "starved", "attack", "acknowledgement"))
     parser.add_argument("--folder", default=".", type=Path)
     parser.add_argument("--checkpoint", default="demo")
     parser.add_argument("--kills", type=int, default=200)
@@ -93,7 +99,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--longest", type=float, default=4.0, help="seconds of work before a kill, at most")
     parser.add_argument("--loss", type=float, default=1.0, help="seconds between two lost answers, about")
     parser.add_argument("--bursts", type=int, default=3)
-    parser.add_argument("--commands", type=int, default=20, help="in one burst")
+    parser.add_argument("--commands", type=int, default=0, help="in one burst (20), of an attack (8)")
+    parser.add_argument("--side", type=int, default=7050, help="pixels of the costly picture on each side")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rate", type=float, default=50.0, help="commands a second")
     parser.add_argument("--processes", nargs="+", default=["run", "apart", "nice"])
@@ -182,6 +189,12 @@ async def starved(options: argparse.Namespace, folder: Path) -> bool:
     return None not in waits["own"]
 
 
+async def attack(options: argparse.Namespace, folder: Path) -> bool:
+    """Print what refused commands with costly pictures cost, beside a control."""
+    await attacked(folder, commands=options.commands or 8, side=options.side)
+    return True
+
+
 async def _answered_in_bursts(options: argparse.Namespace, place: Path, kind: str) -> list[float | None]:
     async with Sandbox() as sandbox:
         sandbox._core.world.address = sandbox.address.replace("127.0.0.1", "localhost")
@@ -190,11 +203,12 @@ async def _answered_in_bursts(options: argparse.Namespace, place: Path, kind: st
         async with alive([front]), Member(sandbox.address, "Mina") as mina:
             if front.process is not None:
                 front.process.process.send_signal(signal.SIGUSR1)
+            commands = options.commands or 20
             for number in range(options.bursts):
                 await asyncio.sleep(NAME_SECONDS)
                 calls = (
-                    mina.imagine(prompt="a red circle", seed=number * options.commands + each)
-                    for each in range(options.commands)
+                    mina.imagine(prompt="a red circle", seed=number * commands + each)
+                    for each in range(commands)
                 )
                 await asyncio.gather(*calls)
             await asyncio.sleep(WARM_SECONDS + 1.0)
@@ -270,9 +284,10 @@ def tell_milliseconds(values: Sequence[float]) -> str:
 def main() -> None:
     """Print the conditions, then the figures; the status is 1 where a goal is missed."""
     options = arguments()
-    work = {"kills": kills, "starved": starved, "acknowledgement": acknowledgement}[options.what]
+    works = {"kills": kills, "starved": starved, "attack": attack, "acknowledgement": acknowledgement}
+    work = works[options.what]
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="faults-benchmark-") as made:
-        print_conditions("jax", "discord.py", "sqlalchemy", "aiosqlite")
+        print_conditions("jax", "discord.py", "pillow", "sqlalchemy", "aiosqlite")
         print(
             f"load {os.getloadavg()[0]:.1f}; checkpoint {options.checkpoint} at 64x64, 2 seats on each of 2"
         )

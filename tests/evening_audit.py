@@ -16,10 +16,8 @@ from bot.sandbox.client import Member
 from bot.store import Store
 from bot.store.tables import deliveries, images, jobs
 
-# Of requests that died before they were accepted, and of processes that had just begun or were starved.
-TELLING = ("deferred and never answered within 15 min", "no acknowledgement within 3 s")
-
-
+# Of requests that died with their front before it had accepted them.
+DIED = "deferred and never answered within 15 min"
 ACCEPTED_SECONDS = 10.0  # within which a front that lives has accepted or refused a request
 
 
@@ -137,8 +135,8 @@ def _check_people(people: Sequence[Person], stored: set[str], found: Audit) -> N
 
 
 def real_violations(violations: Sequence[str]) -> list[str]:
-    """The sandbox's complaints, without those that a process cannot help that is killed or starved."""
-    return [each for each in violations if not each.endswith(TELLING)]
+    """The sandbox's complaints, without those that a killed process cannot help."""
+    return [each for each in violations if not each.endswith(DIED)]
 
 
 async def dropped(store: Store, people: Sequence[Person], deaths: Sequence[float]) -> list[str]:
