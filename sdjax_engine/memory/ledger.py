@@ -1,7 +1,7 @@
-"""What lies in a device's memory and what must go, in bytes of one device; pure accounting, no devices.
+"""The accounting of a device's memory, in bytes of one device; pure, without devices.
 
-budget = parameters of the models that are there      moved out, least recently used first
-       + what lanes and encodings hold                 there all the time
+budget = parameters of the resident models            evicted, least recently used first
+       + what lanes and encodings hold                allocated all the time
        + the most that any program needs while it runs
 """
 
@@ -13,104 +13,111 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What something beside the models' parameters needs: held all the time, and more while it works."""
+    """What an owner needs besides the models' parameters: `held` all the time, `working` while it runs."""
 
     held: int = 0
     working: int = 0
 
 
 class Ledger:
-    """The models, which of them are there, and the needs beside them; a `budget` of None is no limit.
+    """The models, the resident ones, and the other owners' needs; a `budget` of None is no limit.
 
-    With any model there, everything else being moved out, the budget holds: `enter` and `claim` refuse what
-    would end that. `bring` says who must go; between two of its calls a new claim may exceed the budget.
+    Any one model fits into the budget when all others are evicted: `enter` and `claim` refuse what would end
+    that. `bring` says which models to evict; between two calls of it a new claim may exceed the budget.
     """
 
     def __init__(self, budget: int | None) -> None:
         self.budget = budget
         self._sizes: dict[str, int] = {}
-        self._there: dict[str, None] = {}  # the least recently used first
+        self._resident: dict[str, None] = {}  # the least recently used first
         self._needs: dict[Hashable, Need] = {}
+        self._too_much: set[frozenset[str]] = set()  # models for which there was too little memory together
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model, in the order in which they came."""
+        """Every model, in the order of `enter`."""
         return tuple(self._sizes)
 
     @property
-    def there(self) -> tuple[str, ...]:
-        """The models that are there, the least recently used first."""
-        return tuple(self._there)
+    def resident(self) -> tuple[str, ...]:
+        """The models on the devices, the least recently used first."""
+        return tuple(self._resident)
 
     @property
-    def beside(self) -> int:
-        """What is needed beside the models."""
-        return beside(self._needs)
+    def reserved(self) -> int:
+        """The memory that is reserved besides the models."""
+        return reserved(self._needs)
 
     @property
     def taken(self) -> int:
-        """All that is there or may be needed at any moment."""
-        return sum(self._sizes[name] for name in self._there) + self.beside
+        """The memory that is in use, or may be at any moment."""
+        return sum(self._sizes[name] for name in self._resident) + self.reserved
 
     @property
     def room(self) -> int | None:
-        """How much more would fit without moving anything out; None without a limit."""
+        """The memory that is left without an eviction; None without a limit."""
         return None if self.budget is None else max(self.budget - self.taken, 0)
 
     def enter(self, name: str, size: int) -> bool:
-        """Let a model in, to be brought there later; False where it alone is more than there may be."""
-        if self.budget is not None and size + self.beside > self.budget:
+        """Add a model, not yet resident; False where it never fits."""
+        if self.budget is not None and size + self.reserved > self.budget:
             return False
         self._sizes[name] = size
         return True
 
-    def claim(self, who: Hashable, need: Need) -> bool:
-        """Reserve what `who` needs, in the place of its earlier claim; False, and no change, if that is not.
+    def claim(self, owner: Hashable, need: Need) -> bool:
+        """Reserve what `owner` needs, in place of its earlier claim; False, and no change, without room.
 
-        Models that it leaves no room for are moved out at the next `bring`.
+        Models that have no room any more are evicted by the next `bring`.
         """
-        needs = self._needs | {who: need}
-        if self.budget is not None and self._largest + beside(needs) > self.budget:
+        needs = self._needs | {owner: need}
+        if self.budget is not None and self._largest + reserved(needs) > self.budget:
             return False
         self._needs = needs
         return True
 
-    def release(self, who: Hashable) -> None:
-        """Give back what `who` has claimed, if anything."""
-        self._needs.pop(who, None)
+    def release(self, owner: Hashable) -> None:
+        """Give back the claim of `owner`, if any."""
+        self._needs.pop(owner, None)
 
     def bring(self, name: str) -> list[str]:
-        """Count a model as there and as the latest in use; return who must be moved out before it comes."""
-        self._there.pop(name, None)
-        self._there[name] = None
-        gone = []
-        while self.budget is not None and self.taken > self.budget and len(self._there) > 1:
-            gone.append(next(iter(self._there)))
-            del self._there[gone[-1]]
-        return gone
+        """Count a model as resident and the latest in use; return the models to evict before it is loaded."""
+        self._resident.pop(name, None)
+        self._resident[name] = None
+        evicted = []
+        while len(self._resident) > 1 and self._exceeds():
+            evicted.append(next(iter(self._resident)))
+            del self._resident[evicted[-1]]
+        return evicted
 
     def lose(self, name: str) -> None:
-        """Count a model as not there."""
-        self._there.pop(name, None)
+        """Count a model as not resident."""
+        self._resident.pop(name, None)
 
     def tighten(self, name: str) -> list[str]:
-        """Learn that what is there is too much: from now on not all of it may be there together.
+        """Learn that the resident models are too much: they are never all resident together again.
 
-        Returns who must be moved out so that `name` is alone.
+        Returns the models to evict so that `name` is alone.
         """
-        gone = [other for other in self._there if other != name]
-        if gone:
-            least = self._largest + self.beside
-            self.budget = max(self.taken - 1, least)
-            self._there = {name: None} if name in self._there else {}
-        return gone
+        evicted = [other for other in self._resident if other != name]
+        if evicted:
+            # The budget alone would not do: a larger model that is away may need more than is taken now.
+            self._too_much.add(frozenset(self._resident))
+            self.budget = max(self.taken - 1, self._largest + self.reserved)
+            self._resident = {name: None} if name in self._resident else {}
+        return evicted
+
+    def _exceeds(self) -> bool:
+        """Whether the resident models need more than the budget, or were too much before."""
+        over_budget = self.budget is not None and self.taken > self.budget
+        return over_budget or any(models <= self._resident.keys() for models in self._too_much)
 
     @property
     def _largest(self) -> int:
         return max(self._sizes.values(), default=0)
 
 
-def beside(needs: dict[Hashable, Need]) -> int:
-    """What these need together: all that they hold, and what the hungriest needs at work, one at a time."""
+def reserved(needs: dict[Hashable, Need]) -> int:
+    """Return the memory for these needs: all that is held, and the most that one needs while it works."""
     held = sum(need.held for need in needs.values())
     return held + max((need.working for need in needs.values()), default=0)

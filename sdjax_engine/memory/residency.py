@@ -1,9 +1,14 @@
-"""Which models' parameters lie on the devices: brought there for work, moved out least recently used first.
+"""The models whose parameters are on the devices: loaded for work, evicted least recently used first.
 
-What a model moved out is kept in the host's memory from then on, in pages that the devices read directly
-(`pinned_host`) where the backend has such: parameters never change, so that moving it out again only frees
-its memory. A program that has been queued keeps its arguments alive by itself. Programs are given the
-parameters with every call, so that no move compiles anything.
+An evicted model is kept in the host's memory, in pages that the devices read directly (`pinned_host`) where
+the backend has them. Parameters never change, so a second eviction only frees the devices' memory. A queued
+program keeps its arguments alive. Parameters are arguments of every call, so no move compiles anything.
+
+    adopt → (bring → work → evicted by another model's bring)*
+
+A thread that hangs in a move may be abandoned, and another continues with the same residency. Moves therefore
+change the state in single steps under the lock, which no call of the devices holds, and a step that comes
+too late changes nothing.
 """
 
 from __future__ import annotations
@@ -24,17 +29,15 @@ from sdjax_engine.request import DevicesFailed
 from sdjax_engine.wording import in_bytes
 
 PINNED = "pinned_host"
-KEPT_FREE = 0.06  # of what a device says it has: lost between arrays, and to what nobody counts
-MEMORY_OF_MEAN = 0.5  # how much of the moving mean of a model's seconds a move leaves as it was
-
-Clock = Callable[[], float]
+KEPT_FREE = 0.06  # of a device's memory: lost between arrays, and used by what is not counted
+OLD_SHARE_OF_MEAN = 0.5  # how much of a model's moving mean of seconds remains after a move
 
 
 class Transport:
     """Copies arrays that every device holds alike to the host's memory and back.
 
-    One copy is kept on the host, whatever the number of devices: it goes to the first device, and from
-    there to the others.
+    The host keeps one copy for any number of devices: it is copied to the first device, and from there to the
+    others.
     """
 
     def __init__(self, mesh: Mesh, *, pinned: bool | None = None) -> None:
@@ -45,89 +48,97 @@ class Transport:
         self._first = SingleDeviceSharding(first)
         self._host = SingleDeviceSharding(first, memory_kind=PINNED) if self._pinned else None
 
-    def keep(self, array: npt.NDArray[Any] | jax.Array) -> Any:
-        """Return an array of the host or the devices in the host's memory; the copy is under way."""
+    def to_host(self, array: npt.NDArray[Any] | jax.Array) -> Any:
+        """Start to copy an array of the host or the devices to the host's memory."""
         if isinstance(array, jax.Array) and len(array.sharding.device_set) > 1:
             array = array.addressable_shards[0].data
         return np.array(array) if self._host is None else jax.device_put(array, self._host)
 
-    def place(self, kept: Any) -> jax.Array:
-        """Return what was kept on every device; the copy is under way."""
-        first = kept if self._host is None else jax.device_put(kept, self._first)
+    def to_devices(self, on_host: Any) -> jax.Array:
+        """Start to copy an array of `to_host` to every device."""
+        first = on_host if self._host is None else jax.device_put(on_host, self._first)
         placed: jax.Array = jax.device_put(first, self.sharding)
         return placed
 
 
-class Held:
+class ModelParameters:
     """One model's parameters, a tree of arrays, on the devices or in the host's memory."""
 
     def __init__(self, name: str, arrays: Any, transport: Transport) -> None:
         self.name = name
         self._transport = transport
-        leaves: list[Any] = jax.tree.leaves(arrays)
+        leaves: list[Any]
+        structure: Any
+        leaves, structure = jax.tree.flatten(arrays)
+        self._structure = structure
         self.size = sum(leaf.nbytes for leaf in leaves)
         sharding = transport.sharding
         self.shapes: Any = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),  # type: ignore[no-untyped-call]
             arrays,
         )
-        whole = all(isinstance(leaf, jax.Array) and leaf.sharding == sharding for leaf in leaves)
-        self._kept: Any = None if whole else self._moved_off(arrays)
-        self._arrays: Any = arrays if whole else None
+        placed = [isinstance(leaf, jax.Array) and leaf.sharding == sharding for leaf in leaves]
+        # A leaf is None on the host until its first eviction.
+        self._on_host: list[Any] = [
+            None if there else leaf for leaf, there in zip(leaves, placed, strict=True)
+        ]
+        self._on_devices: list[Any] = [
+            leaf if there else None for leaf, there in zip(leaves, placed, strict=True)
+        ]
+        self._arrays: Any = arrays if all(placed) else None
 
     @property
-    def there(self) -> bool:
+    def resident(self) -> bool:
         """Whether they are on the devices, or on their way."""
         return self._arrays is not None
 
     @property
     def arrays(self) -> Any:
-        """The parameters on the devices; RuntimeError where they were moved out."""
+        """The parameters on the devices; RuntimeError where they are evicted."""
         if self._arrays is None:
             raise RuntimeError(f"the parameters of {self.name} are not on the devices")
         return self._arrays
 
-    def come(self) -> None:
-        """Start on the way to the devices; raises what they say."""
-        self._arrays = jax.tree.map(self._transport.place, self._kept)
+    def copied_to_devices(self) -> list[jax.Array]:
+        """Start to copy the parameters to the devices; raises the devices' error."""
+        self._copy_to_host()  # whatever an abandoned thread left undone
+        return [self._transport.to_devices(leaf) for leaf in self._on_host]
 
-    def go(self) -> None:
-        """Free the devices' memory, once what is queued is done with it; the first time, copy first."""
-        if self._arrays is None:
-            return
-        arrays, self._arrays = self._arrays, None
-        if self._kept is None:
-            self._kept = self._moved_off(arrays)
-        else:
-            for leaf in jax.tree.leaves(arrays):
-                leaf.delete()
+    def use(self, leaves: list[jax.Array]) -> None:
+        """Take copies of `copied_to_devices` as the parameters."""
+        self._on_devices = list(leaves)
+        self._arrays = self._structure.unflatten(leaves)
 
-    def _moved_off(self, arrays: Any) -> Any:
-        """Copy to the host and delete, array by array: neither side ever holds all of it twice."""
+    def evict(self) -> None:
+        """Free the devices' memory once queued work has ended; the first time, copy to the host before."""
+        self._arrays = None
+        self._copy_to_host()
 
-        def move(leaf: Any) -> Any:
-            kept = leaf
-            if isinstance(leaf, jax.Array) and leaf.sharding == self._transport.sharding:
-                kept = self._transport.keep(leaf)
-                leaf.delete()
-            return kept
-
-        return jax.tree.map(move, arrays)
+    def _copy_to_host(self) -> None:
+        """Copy and free array by array: neither side ever holds all of it twice."""
+        leaves = self._on_devices
+        for index, leaf in enumerate(leaves):
+            if leaf is None:
+                continue
+            if self._on_host[index] is None:
+                self._on_host[index] = self._transport.to_host(leaf)
+            leaf.delete()
+            leaves[index] = None
 
 
 class Arrivals:
-    """Places the parameters of a model that is being read: on the devices, as long as they have room."""
+    """Places the parameters of a model while it is read: on the devices as long as they have room."""
 
     def __init__(self, transport: Transport, room: int | None) -> None:
         self._transport = transport
         self._room = room
 
     def put(self, array: npt.NDArray[Any]) -> Any:
-        """Return the array on every device, or, once one found no room, in the host's memory."""
+        """Return the array on every device, or in the host's memory once the devices' room is used up."""
         if self._room is not None:
             self._room -= array.nbytes
             if self._room < 0:
-                return self._transport.keep(array)
+                return self._transport.to_host(array)
         placed: jax.Array = jax.device_put(array, self._transport.sharding)
         return placed
 
@@ -135,7 +146,7 @@ class Arrivals:
 class Residency:
     """The models of an engine and the devices' memory; `budget` is in bytes of each device (None: no limit).
 
-    `bring` and `leave_alone` belong to the one thread that gives the devices work.
+    `bring` and `leave_alone` are called by the thread that queues the devices' work.
     """
 
     def __init__(
@@ -144,15 +155,16 @@ class Residency:
         budget: int | None = None,
         *,
         pinned: bool | None = None,
-        clock: Clock = time.perf_counter,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._transport = Transport(mesh, pinned=pinned)
         self._ledger = Ledger(budget)
-        self._held: dict[str, Held] = {}
+        self._models: dict[str, ModelParameters] = {}
+        self._latest: str | None = None  # the model of the last `bring`, unless the ledger changed since
         self._seconds: dict[str, float] = {}
         self._clock = clock
         self._lock = threading.Lock()
-        self._learning: list[threading.Thread] = []
+        self._measuring: list[threading.Thread] = []
 
     @property
     def budget(self) -> int | None:
@@ -166,98 +178,109 @@ class Residency:
             return self._ledger.taken
 
     def arrivals(self) -> Arrivals:
-        """Where to put the parameters of the next model while it is read."""
+        """Return where to put the parameters of the next model while it is read."""
         with self._lock:
             return Arrivals(self._transport, self._ledger.room)
 
-    def adopt(self, name: str, arrays: Any) -> Held:
-        """Take over a model's parameters; they go to the devices if there is room without moving anything.
+    def adopt(self, name: str, arrays: Any) -> ModelParameters:
+        """Add a model's parameters; they go to the devices if there is room without an eviction.
 
-        Raises DevicesFailed if there never can be.
+        Raises DevicesFailed if they never fit.
         """
-        held = Held(name, arrays, self._transport)
+        parameters = ModelParameters(name, arrays, self._transport)
         with self._lock:
-            if not self._ledger.enter(name, held.size):
-                raise DevicesFailed(too_large(name, held.size, self._ledger))
-            self._held[name] = held
-            fits = self._ledger.room is None or held.size <= self._ledger.room
+            if not self._ledger.enter(name, parameters.size):
+                raise DevicesFailed(too_large(name, parameters.size, self._ledger))
+            self._models[name] = parameters
+            fits = self._ledger.room is None or parameters.size <= self._ledger.room
         if fits:
             self.bring(name)
         else:
-            held.go()
-        return held
+            parameters.evict()
+        return parameters
 
-    def claim(self, who: Hashable, need: Need) -> bool:
-        """Reserve memory beside the models; False where the largest of them would not fit any more."""
+    def claim(self, owner: Hashable, need: Need) -> bool:
+        """Reserve memory besides the models; False where the largest of them would not fit any more."""
         with self._lock:
-            return self._ledger.claim(who, need)
+            self._latest = None
+            return self._ledger.claim(owner, need)
 
-    def release(self, who: Hashable) -> None:
-        """Give back what `who` has claimed, if anything."""
+    def release(self, owner: Hashable) -> None:
+        """Give back the claim of `owner`, if any."""
         with self._lock:
-            self._ledger.release(who)
+            self._ledger.release(owner)
 
     def bring(self, name: str) -> None:
-        """Make a model's parameters be there, others being moved out first; raises what the devices say."""
-        held = self._held[name]
+        """Load a model's parameters if they are evicted, after evicting others; raises the devices' error."""
+        parameters = self._models[name]
+        if self._latest == name and parameters.resident:
+            return
         with self._lock:
-            gone = self._ledger.bring(name)
-        for other in gone:
-            self._held[other].go()
-        if held.there:
+            evicted = self._ledger.bring(name)
+            self._latest = name
+        for other in evicted:
+            self._models[other].evict()
+        if parameters.resident:
             return
         started = self._clock()
         try:
-            held.come()
+            leaves = parameters.copied_to_devices()
         except Exception:
             with self._lock:
-                self._ledger.lose(name)
+                if not parameters.resident:
+                    self._ledger.lose(name)
             raise
-        self._watch(held, self._clock() - started)
+        with self._lock:
+            # An abandoned thread comes here late: its successor has loaded the model, or evicted it again.
+            if parameters.resident or name not in self._ledger.resident:
+                return
+            parameters.use(leaves)
+        self._measure(parameters, self._clock() - started)
 
     def settle(self) -> None:
         """Return once everything on its way has arrived and no thread waits for it."""
         with self._lock:
-            learning, self._learning = self._learning, []
-        for each in learning:
+            measuring, self._measuring = self._measuring, []
+        for each in measuring:
             each.join()
 
     def leave_alone(self, name: str) -> bool:
-        """Move out every other model, and never again have as much there; whether there was any."""
+        """Evict every other model, and never load all of them together again; whether there was any."""
         with self._lock:
-            gone = self._ledger.tighten(name)
-        for other in gone:
-            self._held[other].go()
-        return bool(gone)
+            evicted = self._ledger.tighten(name)
+            self._latest = None
+        for other in evicted:
+            self._models[other].evict()
+        return bool(evicted)
 
     def move_seconds(self, name: str) -> float:
-        """How long bringing this model takes, a moving mean; 0 where it is there or was never moved."""
-        return 0.0 if self._held[name].there else self._seconds.get(name, 0.0)
+        """How long loading this model takes, a moving mean; 0 where it is resident or was never moved."""
+        return 0.0 if self._models[name].resident else self._seconds.get(name, 0.0)
 
     def lines(self) -> list[str]:
-        """What is to be said of it at the start: nothing where there is room for everything."""
+        """Return the lines for the start-up: none where there is room for everything."""
         with self._lock:
-            models, there = self._ledger.models, self._ledger.there
-        if len(there) == len(models):
+            models, resident = self._ledger.models, self._ledger.resident
+        if len(resident) == len(models):
             return []
-        count = "1 model" if len(there) == 1 else f"{len(there)} models"
-        verb = "is" if len(there) == 1 else "are"
-        away = ", ".join(name for name in models if name not in there)
-        line = f"{count} of {len(models)} {verb} on the devices: {', '.join(there) or 'none'}"
+        count = "1 model" if len(resident) == 1 else f"{len(resident)} models"
+        verb = "is" if len(resident) == 1 else "are"
+        away = ", ".join(name for name in models if name not in resident)
+        line = f"{count} of {len(models)} {verb} on the devices: {', '.join(resident) or 'none'}"
         return [f"{line}; in the host's memory until used: {away}"]
 
-    def _watch(self, held: Held, queueing: float) -> None:
-        """Learn, aside, how long the parameters take: from the first one's arrival to the last one's.
+    def _measure(self, parameters: ModelParameters, queueing: float) -> None:
+        """Measure, in a thread, how long the parameters take: from the first array's arrival to the last's.
 
-        What the devices did before the first was not the move's time, the queueing was.
+        The time before the first array's arrival belongs to earlier work, except for the queueing.
         """
-        leaves = jax.tree.leaves(held.arrays)
-        learning = threading.Thread(
-            target=self._learn, args=(held.name, leaves, queueing), name="sdjax-moving", daemon=True
+        leaves = jax.tree.leaves(parameters.arrays)
+        thread = threading.Thread(
+            target=self._learn, args=(parameters.name, leaves, queueing), name="sdjax-moving", daemon=True
         )
-        learning.start()
+        thread.start()
         with self._lock:
-            self._learning = [*(each for each in self._learning if each.is_alive()), learning]
+            self._measuring = [*(each for each in self._measuring if each.is_alive()), thread]
 
     def _learn(self, name: str, leaves: Iterable[jax.Array], queueing: float) -> None:
         first, *others = leaves
@@ -265,15 +288,15 @@ class Residency:
             first.block_until_ready()
             begun = self._clock()
             jax.block_until_ready(others)  # type: ignore[no-untyped-call]
-        except RuntimeError:  # moved out again meanwhile, or failed: whoever uses them is told
+        except RuntimeError:  # evicted again meanwhile, or failed: the error is raised where they are used
             return
         seconds = queueing + self._clock() - begun
         before = self._seconds.get(name, seconds)
-        self._seconds[name] = MEMORY_OF_MEAN * before + (1 - MEMORY_OF_MEAN) * seconds
+        self._seconds[name] = OLD_SHARE_OF_MEAN * before + (1 - OLD_SHARE_OF_MEAN) * seconds
 
 
 def usable_memory(mesh: Mesh, configured: int) -> int | None:
-    """How many bytes of each device may be used: as configured, or what they say; None: they say nothing."""
+    """Return how many bytes of each device may be used; None where neither configured nor known."""
     if configured:
         return configured
     stats = [each.memory_stats() or {} for each in mesh.devices.flat]
@@ -282,8 +305,8 @@ def usable_memory(mesh: Mesh, configured: int) -> int | None:
 
 
 def too_large(name: str, size: int, ledger: Ledger) -> str:
-    """The sentence about a model that can never be there."""
-    beside = f" beside {in_bytes(ledger.beside)} for the work on it" if ledger.beside else ""
+    """Return the sentence about a model that never fits."""
+    beside = f" beside {in_bytes(ledger.reserved)} for the work on it" if ledger.reserved else ""
     return (
         f"The parameters of {name} take {in_bytes(size)}{beside}, and a device has "
         f"{in_bytes(ledger.budget or 0)}: offer a smaller model, or raise device_memory."

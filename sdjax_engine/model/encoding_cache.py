@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,10 +21,11 @@ MOST_TEXTS = 256
 
 
 class EncodingCache:
-    """The encodings of the texts used last, for one model; used by one thread.
+    """The encodings of the texts used last, for one model.
 
     `encode` is the compiled program: it takes the text encoders' parameters, and one text for each device as
-    arrays whose first axis is the device. No call waits for the devices.
+    arrays whose first axis is the device. No call waits for the devices. A thread that hangs in `gather` may
+    be abandoned, and another continues with the same cache: the lock is never held while the devices work.
     """
 
     def __init__(
@@ -41,14 +43,26 @@ class EncodingCache:
         self._ids_shape = ids_shape
         self._lora_rank = lora_rank
         self._most_texts = most_texts
-        self._encodings: OrderedDict[TokenizedText, dict[Any, Encoding]] = OrderedDict()
+        self._encodings: OrderedDict[TokenizedText, dict[Any, Encoding]] = OrderedDict()  # device → copy
+        self._lock = threading.Lock()
 
     def gather(self, parameters: Any, texts: Sequence[TokenizedText]) -> Encoding:
         """Return the encoding of one text for each device, (devices, ...) on the mesh."""
-        self._add_missing(parameters, texts)
-        copies = [self._copy_on(device, text) for device, text in zip(self._devices, texts, strict=True)]
-        while len(self._encodings) > self._most_texts:
-            self._encodings.popitem(last=False)
+        with self._lock:
+            entries = {text: self._encodings[text] for text in texts if text in self._encodings}
+        missing: dict[TokenizedText, int] = {}
+        for index, text in enumerate(texts):
+            if text not in entries:
+                missing.setdefault(text, index)
+        if missing:
+            entries |= self._encoded(parameters, missing)
+        copies = [on_device(device, entries[text]) for device, text in zip(self._devices, texts, strict=True)]
+        with self._lock:
+            for text in texts:
+                self._encodings[text] = entries[text]
+                self._encodings.move_to_end(text)
+            while len(self._encodings) > self._most_texts:
+                self._encodings.popitem(last=False)
         shapes = [(len(copies), *leaf.shape[1:]) for leaf in copies[0]]
         return Encoding(
             *(
@@ -57,29 +71,26 @@ class EncodingCache:
             )
         )
 
-    def _add_missing(self, parameters: Any, texts: Sequence[TokenizedText]) -> None:
-        """Encode the texts that are not in the cache, each on the first device that needs it."""
-        missing: dict[TokenizedText, int] = {}
-        for index, text in enumerate(texts):
-            if text not in self._encodings:
-                missing.setdefault(text, index)
-        if not missing:
-            return
-        by_device = {index: text for text, index in missing.items()}
+    def _encoded(
+        self, parameters: Any, texts: Mapping[TokenizedText, int]
+    ) -> dict[TokenizedText, dict[Any, Encoding]]:
+        """Encode texts, each on the device of its number: the first one that needs it."""
+        by_device = {index: text for text, index in texts.items()}
         arrays = text_arrays(by_device, len(self._devices), self._ids_shape, self._lora_rank)
         encoded = self._encode(parameters, *arrays)
         parts = [{shard.device: shard.data for shard in leaf.addressable_shards} for leaf in encoded]
-        for text, index in missing.items():
-            device = self._devices[index]
-            self._encodings[text] = {device: Encoding(*(part[device] for part in parts))}
+        return {
+            text: {self._devices[index]: Encoding(*(part[self._devices[index]] for part in parts))}
+            for text, index in texts.items()
+        }
 
-    def _copy_on(self, device: Any, text: TokenizedText) -> Encoding:
-        copies = self._encodings[text]
-        self._encodings.move_to_end(text)
-        if device not in copies:
-            any_copy = next(iter(copies.values()))
-            copies[device] = Encoding(*(jax.device_put(leaf, device) for leaf in any_copy))
-        return copies[device]
+
+def on_device(device: Any, copies: dict[Any, Encoding]) -> Encoding:
+    """Return a text's encoding on a device, copied there from any other if need be."""
+    if device not in copies:
+        any_copy = next(iter(copies.values()))
+        copies[device] = Encoding(*(jax.device_put(leaf, device) for leaf in any_copy))
+    return copies[device]
 
 
 def text_arrays(

@@ -85,6 +85,7 @@ class Preparation:
 
     def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
         """Check, plan and tokenize; raises InvalidRequest. `start` is `fitted(request)` where it is known."""
+        guided = request.guided
         table = self._planner.table(request)
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
@@ -92,9 +93,14 @@ class Preparation:
             [each.tokens(text, max_chunks=self.ids_shape[1]) for each in self._tokenizers]
             for text in (request.negative_prompt, request.prompt)
         )
+        facts = tuple(
+            PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
+            for first, *_ in (negative_tokens, tokens)
+        )
         silent = self._zeros_for_empty_prompt and not request.negative_prompt.strip()
         positive = self._padded(tokens, loras, silent=False)
-        two_texts = request.guided and not self._networks.takes_guidance
+        # A lane without guidance has one text, and so has a network that is conditioned on the guidance.
+        two_texts = guided and not self._networks.takes_guidance
         negative = self._padded(negative_tokens, loras, silent=silent) if two_texts else positive
         if start is None and request.init_image is not None:
             start = fitted(request)
@@ -102,7 +108,7 @@ class Preparation:
         return Prepared(
             request=request,
             texts=(negative, positive),
-            facts=(facts_of(negative_tokens), facts_of(tokens)),
+            facts=(facts[0], facts[1]),
             picture=start,
             rows=rows,
             evaluations=evaluations,
@@ -129,12 +135,6 @@ class Preparation:
             lora_rows=rows.tobytes(),
             lora_scales=scales.tobytes(),
         )
-
-
-def facts_of(encoders: Sequence[Tokens]) -> PromptFacts:
-    """Return the counts of a prompt's tokens, which are the first encoder's."""
-    first = encoders[0]
-    return PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
 
 
 class Planner:

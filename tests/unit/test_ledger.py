@@ -28,7 +28,7 @@ def test_bringing_never_leaves_more_than_the_budget_and_moves_out_the_least_rece
 ) -> None:
     ledger, used, entered = Ledger(budget), list[str](), set[str]()
     for what, who, how in steps:
-        assert ledger.there == tuple(used)
+        assert ledger.resident == tuple(used)
         match what, who, how:
             case "enter", str(name), int(size):
                 if name not in entered and ledger.enter(name, size):
@@ -77,7 +77,7 @@ def test_what_could_never_be_there_is_refused_and_changes_nothing() -> None:
     assert ledger.enter("small", 70)
     assert not ledger.claim("another lane", Need(held=1))
     assert ledger.claim("another lane", Need(working=20)), "they do not work at the same moment"
-    assert (ledger.models, ledger.beside, ledger.room) == (("small",), 30, 70)
+    assert (ledger.models, ledger.reserved, ledger.room) == (("small",), 30, 70)
 
 
 @pytest.mark.parametrize("smaller", [Need(held=5, working=10), Need()])
@@ -85,7 +85,21 @@ def test_a_later_claim_takes_the_place_of_an_earlier_one(smaller: Need) -> None:
     ledger = Ledger(100)
     ledger.claim("a lane", Need(held=10, working=20))
     ledger.claim("a lane", smaller)
-    assert ledger.beside == smaller.held + smaller.working
+    assert ledger.reserved == smaller.held + smaller.working
+
+
+def test_models_that_were_too_much_are_never_resident_together_again() -> None:
+    """The largest model needs more than was taken, so the budget alone cannot keep the two apart."""
+    ledger = Ledger(None)
+    for name, size in (("small", 10), ("other", 20), ("largest", 100)):
+        assert ledger.enter(name, size)
+    ledger.bring("small")
+    ledger.bring("other")
+    assert ledger.tighten("other") == ["small"]
+    assert ledger.budget == 100
+    assert ledger.bring("small") == ["other"]
+    assert ledger.tighten("small") == [], "a second shortage cannot be answered in the same way"
+    assert ledger.bring("largest") == ["small"]
 
 
 def test_a_claim_given_back_leaves_its_memory_to_others() -> None:

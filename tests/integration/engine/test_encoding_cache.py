@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,3 +76,27 @@ def test_only_so_many_texts_are_kept(model: LoadedModel, counted: Counted) -> No
 def test_only_as_many_tokens_count_as_the_text_has_chunks(model: LoadedModel, counted: Counted) -> None:
     lengths = Cache(model, counted).gather([text(model, "a star"), text(model, "a star " * 100)]).length
     assert np.asarray(lengths).tolist() == [77, 231]
+
+
+def test_a_thread_that_is_held_up_in_the_cache_holds_up_no_other(model: LoadedModel) -> None:
+    """The first thread may be abandoned; its successor uses the same cache, which has evicted since."""
+    hanging, let_go, program = threading.Event(), threading.Event(), model.encodings._encode
+
+    def hang_once(parameters: Any, *arrays: jax.Array) -> Encoding:
+        if not hanging.is_set():
+            hanging.set()
+            assert let_go.wait(60.0)
+        return program(parameters, *arrays)
+
+    parameters = model.arrays.text_encoders
+    cache = EncodingCache(model.mesh, hang_once, ids_shape=model.preparation.ids_shape, most_texts=1)
+    star, moon = text(model, "a star"), text(model, "a moon")
+    late: list[Encoding] = []
+    abandoned = threading.Thread(target=lambda: late.append(cache.gather(parameters, [star, star])))
+    abandoned.start()
+    assert hanging.wait(60.0)
+    expected = cache.gather(parameters, [star, star])
+    cache.gather(parameters, [moon, moon])
+    let_go.set()
+    abandoned.join(60.0)
+    np.testing.assert_array_equal(np.asarray(late[0].hidden), np.asarray(expected.hidden))

@@ -222,8 +222,8 @@ def test_a_close_leaves_no_thread_to_the_end_of_the_process(
     engine = open_engine()
     engine.submit(PLAIN).result(DEADLINE)
     assert engine._opening is not None
-    (held,) = engine._opening.residency._held.values()
-    engine._opening.residency._watch(held, 0.0)  # as after a move, which with one model there is never
+    (parameters,) = engine._opening.residency._models.values()
+    engine._opening.residency._measure(parameters, 0.0)  # as after a load
     engine.close(drain=False)
     left = {each.name.partition("_")[0] for each in set(threading.enumerate()) - before}
     assert left <= {"sdjax-beside"}, "the interpreter itself waits for a pool's threads"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from sdjax_engine.engine import Engine
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
-from sdjax_engine.memory.residency import Residency
+from sdjax_engine.memory.residency import Residency, Transport
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import DevicesFailed, Lane
 from sdjax_engine.scheduler.lane_queue import Desk
@@ -104,7 +106,7 @@ def test_an_engine_with_memory_for_one_of_two_models_paints_what_one_with_both_p
     try:
         for _ in range(2):
             assert paint_in_turn(both) == expected
-            assert [model._held.there for model in models] == [False, True]
+            assert [model._parameters.resident for model in models] == [False, True]
             assert narrow.taken <= roomy.taken - 1
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
@@ -124,7 +126,7 @@ def test_what_is_moved_out_is_freed_on_the_devices_and_comes_back_as_it_was(
     residency = Residency(compiler.mesh, 100, pinned=pinned)
     first = residency.adopt("first", tree(compiler.mesh, residency, 15))
     second = residency.adopt("second", tree(compiler.mesh, residency, 20))
-    assert (first.there, second.there) == (True, False)
+    assert (first.resident, second.resident) == (True, False)
     assert residency.lines() == [
         "1 model of 2 is on the devices: first; in the host's memory until used: second"
     ]
@@ -132,7 +134,7 @@ def test_what_is_moved_out_is_freed_on_the_devices_and_comes_back_as_it_was(
         old = jax.tree.leaves(away.arrays)
         residency.bring(there.name)
         assert all(leaf.is_deleted() for leaf in old)
-        assert (away.there, there.there) == (False, True)
+        assert (away.resident, there.resident) == (False, True)
         with pytest.raises(RuntimeError, match=f"the parameters of {away.name} are not on the devices"):
             _ = away.arrays
         for index, leaf in enumerate(there.arrays.values()):
@@ -147,7 +149,7 @@ def test_work_that_is_queued_is_done_though_its_parameters_are_moved_out(compile
     power = jax.jit(lambda a: jax.lax.fori_loop(0, 20, lambda _, b: b @ a / 1024, a))
     result = power(held.arrays["a"])
     residency.bring("second")
-    assert not held.there
+    assert not held.resident
     assert (np.asarray(result) == 1).all()
 
 
@@ -166,4 +168,74 @@ def test_a_model_left_alone_shares_the_devices_with_no_other_again(compiler: Com
     assert residency.leave_alone("second")
     assert not residency.leave_alone("second")
     residency.bring("first")
-    assert (first.there, second.there) == (True, False)
+    assert (first.resident, second.resident) == (True, False)
+
+
+class HeldUp(Transport):
+    """Copies to the devices wait, in the first thread that makes one, until they are let go."""
+
+    def __init__(self, mesh: jax.sharding.Mesh) -> None:
+        super().__init__(mesh)
+        self.hanging, self.let_go = threading.Event(), threading.Event()
+
+    def to_devices(self, on_host: Any) -> jax.Array:
+        if not self.hanging.is_set():
+            self.hanging.set()
+            assert self.let_go.wait(DEADLINE)
+        return super().to_devices(on_host)
+
+
+def test_a_load_that_an_abandoned_thread_ends_late_changes_nothing(compiler: Compiler) -> None:
+    """Its successor has loaded the model, and evicted it again, by then."""
+    residency = Residency(compiler.mesh, 100)
+    first = residency.adopt("first", tree(compiler.mesh, residency, 15))
+    second = residency.adopt("second", tree(compiler.mesh, residency, 20))
+    transport = second._transport = HeldUp(compiler.mesh)
+    abandoned = threading.Thread(target=residency.bring, args=("second",))
+    abandoned.start()
+    assert transport.hanging.wait(DEADLINE)
+    residency.bring("second")
+    successors = second.arrays
+    transport.let_go.set()
+    abandoned.join(DEADLINE)
+    assert second.arrays is successors
+    assert residency.taken == 80
+    transport.hanging.clear()
+    transport.let_go.clear()
+    residency.bring("first")
+    late = threading.Thread(target=residency.bring, args=("second",))
+    late.start()
+    assert transport.hanging.wait(DEADLINE)
+    residency.bring("first")
+    transport.let_go.set()
+    late.join(DEADLINE)
+    assert (first.resident, second.resident, residency.taken) == (True, False, 60)
+
+
+def test_an_eviction_that_hangs_is_completed_by_the_next_thread(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    residency = Residency(compiler.mesh, 100)
+    first = residency.adopt("first", tree(compiler.mesh, residency, 15))
+    residency.adopt("second", tree(compiler.mesh, residency, 20))
+    hanging, let_go, copy = threading.Event(), threading.Event(), first._transport.to_host
+
+    def hang_once(array: Any) -> Any:
+        if not hanging.is_set():
+            hanging.set()
+            assert let_go.wait(DEADLINE)
+        return copy(array)
+
+    def bring_second() -> None:
+        with suppress(RuntimeError):  # its array was deleted while it was held up
+            residency.bring("second")
+
+    monkeypatch.setattr(first._transport, "to_host", hang_once)
+    abandoned = threading.Thread(target=bring_second)
+    abandoned.start()
+    assert hanging.wait(DEADLINE)
+    residency.bring("first")
+    assert [np.asarray(leaf).tolist() for leaf in first.arrays.values()] == [[k] * 15 for k in range(4)]
+    let_go.set()
+    abandoned.join(DEADLINE)
+    assert [np.asarray(leaf).tolist() for leaf in first.arrays.values()] == [[k] * 15 for k in range(4)]
