@@ -33,11 +33,12 @@ import jax
 import numpy as np
 from conditions import print_conditions
 
+from bot import heap
 from sdjax_engine.compiling.compiler import Compiler, use_cache
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.memory import devices, heap
+from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Image, Offer, Request, Sampler
@@ -156,7 +157,7 @@ class Sample:
 
 
 def sample(pictures: int) -> Sample:
-    heap.give_back()
+    heap.trim()
     alive = [array for array in jax.live_arrays() if not array.is_deleted()]
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Sample(

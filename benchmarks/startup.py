@@ -33,6 +33,7 @@ from pathlib import Path
 import legacy_flax
 from conditions import print_conditions
 
+from bot.garbage import paused_collections
 from sdjax_engine.request import Offer, Request, Sampler
 
 Figures = dict[str, float]
@@ -74,7 +75,8 @@ def request_of(options: argparse.Namespace) -> Request:
 def start(options: argparse.Namespace, *, cache_dir: Path, begun: float) -> Figures:
     """Start an engine in this process and paint; seconds are counted from `begun`."""
     # The engine is loaded here, so that its loading counts, and only where it is wanted.
-    from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec  # noqa: PLC0415
+    with paused_collections():  # as the command line does
+        from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec  # noqa: PLC0415
 
     imported = time.time()
     request = request_of(options)

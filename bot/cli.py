@@ -23,8 +23,8 @@ from bot.cli_bar import step_bar
 from bot.cli_parameters import LoraFile, PictureFile, Size, WeightsVariant
 from bot.discretion import discreet
 from bot.errors import BotError, ConfigurationError
+from bot.garbage import paused_collections
 from bot.log import flush
-from sdjax_engine.memory.heap import collector_at_rest
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_SEED,
@@ -75,7 +75,7 @@ def demo(port: int | None, once: bool) -> None:
 
     A Discord of its own, the bot, and a page to use both on; no account and no token are needed.
     """
-    with collector_at_rest():
+    with paused_collections():
         from bot.demo import run_demo
 
     run_demo(port=port, once=once, report=click.echo)
@@ -95,7 +95,7 @@ def run(path: Path) -> None:
     The token is read from DISCORD_TOKEN, or from the file that the configuration names.
     """
     config = _configured(path)
-    with collector_at_rest():
+    with paused_collections():
         from bot.app.both import run_both
 
     try:
@@ -125,7 +125,7 @@ def worker(path: Path) -> None:
     It needs no token and no way to Discord. Any number of fronts and workers share one queue.
     """
     config = _configured(path)
-    with collector_at_rest():
+    with paused_collections():
         from bot.app.worker import run_worker
 
     try:
@@ -267,7 +267,7 @@ def imagine(
         raise click.UsageError("--mask needs --image: the picture whose white part is painted anew.")
     if output is not None:
         _check_output(output)
-    with collector_at_rest():
+    with paused_collections():
         from bot import oneshot
         from sdjax_engine.config import Dtype
 

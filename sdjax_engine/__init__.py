@@ -1,15 +1,14 @@
 """A batched Stable Diffusion engine in JAX: a picture depends on its request only.
 
 The public names are loaded when they are first used, so that importing `sdjax_engine.request` or
-`sdjax_engine.images` loads no JAX.
+`sdjax_engine.images` loads no JAX. An import changes nothing of the process: the garbage collector and the
+heap are the application's.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-from sdjax_engine.memory.heap import collector_at_rest
 
 if TYPE_CHECKING:
     from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
@@ -102,6 +101,5 @@ __all__ = [
 def __getattr__(name: str) -> object:
     for home, names in _HOMES.items():
         if name in names:
-            with collector_at_rest():
-                return getattr(import_module(home), name)
+            return getattr(import_module(home), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from bot.album import keep
 from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
+from bot.heap import trim_regularly
 from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, SafetyPolicy, Showing
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
@@ -134,6 +135,7 @@ class Worker:
             watch(self._store, grace_seconds=self._grace_seconds), name="worker watch"
         )
         recreating = asyncio.create_task(self._recreation.watch(), name="worker recreation")
+        trimming = asyncio.create_task(trim_regularly(), name="worker heap")
         draining = asyncio.create_task(self._draining.wait(), name="worker drain")
         try:
             while not self._draining.is_set():
@@ -142,7 +144,7 @@ class Worker:
         finally:
             await asyncio.sleep(0)  # as in `_finish`
             await _cancelled(list(self._paintings))
-            await _cancelled([heart, watching, recreating, draining])
+            await _cancelled([heart, watching, recreating, trimming, draining])
         if self._engine_closed is not None:
             raise self._engine_closed
 

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from sdjax_engine.lane.device_lane import why_no_picture
-from sdjax_engine.memory import heap
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import EngineError, Image, Lane, PaintingFailed, Request, Trouble
 from sdjax_engine.scheduler.in_flight import Flight
@@ -265,8 +264,6 @@ class Painting:
         self._deliver(flight)
         self._table.retire(flight)
         self._keep_spares(flight)
-        if self.landed % heap.RUNS_BETWEEN == 0:
-            heap.give_back()
 
     def _measure(self, flight: Flight) -> None:
         """Learn how long the devices took, and correct what the lane has been charged."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.config import Config
-from bot.garbage import RARELY, FewCollections
+from bot.garbage import RARELY, FewCollections, paused_collections
 from bot.worker import opening
 
 WAIT_SECONDS = 10.0
@@ -68,3 +68,21 @@ def test_an_engine_that_cannot_be_opened_leaves_collections_as_they_were(
     with pytest.raises(OSError, match="no such checkpoint"):
         opening.open_engine(Config(), lambda _line: None)
     assert gc.get_threshold() == usual
+
+
+def fail_while_paused() -> None:
+    with paused_collections():
+        assert not gc.isenabled()
+        raise ImportError
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_no_collection_runs_while_paused_and_the_setting_is_then_as_before(before: bool) -> None:
+    enabled = gc.isenabled()
+    try:
+        (gc.enable if before else gc.disable)()
+        with pytest.raises(ImportError):
+            fail_while_paused()
+        assert gc.isenabled() is before
+    finally:
+        (gc.enable if enabled else gc.disable)()

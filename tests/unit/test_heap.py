@@ -1,27 +1,33 @@
-"""Python's garbage collector rests while imports fill the heap, and is then as it was."""
+"""The heap is trimmed again and again while a worker works."""
 
 from __future__ import annotations
 
-import gc
+import asyncio
+import threading
 
 import pytest
 
-from sdjax_engine.memory.heap import collector_at_rest
+from bot import heap
 
 
-def break_down() -> None:
-    with collector_at_rest():
-        assert not gc.isenabled()
-        raise ImportError
+async def test_the_heap_is_trimmed_regularly_until_that_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    twice, times = threading.Event(), list[int]()
+
+    def count() -> None:
+        times.append(1)
+        if len(times) == 2:
+            twice.set()
+
+    monkeypatch.setattr(heap, "trim", count)
+    monkeypatch.setattr(heap, "SECONDS_BETWEEN_TRIMS", 0.0)
+    trimming = asyncio.create_task(heap.trim_regularly())
+    assert await asyncio.to_thread(twice.wait, 10.0)
+    trimming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await trimming
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_the_collector_rests_meanwhile_and_is_then_as_it_was(before: bool) -> None:
-    enabled = gc.isenabled()
-    try:
-        (gc.enable if before else gc.disable)()
-        with pytest.raises(ImportError):
-            break_down()
-        assert gc.isenabled() is before
-    finally:
-        (gc.enable if enabled else gc.disable)()
+def test_a_trim_needs_no_particular_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    heap.trim()
+    monkeypatch.setattr(heap, "_malloc_trim", lambda: None)
+    heap.trim()
