@@ -66,7 +66,7 @@ def paint_ours(told: Told) -> tuple[int, Measure]:
     offer = Offer(model="model", sizes=(size,), prompt_chunks=1, **asked)
     lane = Lane(model="model", width=told.side, height=told.side, guided=told.guidance > 1)
     spec = ModelSpec(offer=offer, source=told.folder, safety_checker=False)
-    options = {"dtype": Dtype(told.dtype), "lanes": (lane,), "start_pictures": False, "spares": 0}
+    options = {"dtype": Dtype(told.dtype), "lanes": (lane,), "start_pictures": False}
     engine = Engine.open(EngineConfig(models=(spec,), **options), report=lambda _line: None)
     seats = engine.capacity(lane)
 

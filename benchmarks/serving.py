@@ -49,8 +49,7 @@ from serving_devices import Cost, Costs
 from serving_engine import open_engine, serve_in_turns
 from serving_simulation import Simulation, simulate
 from serving_turns import Clock
-
-from sdjax_engine.config import Seating
+from serving_whole_batch import Seating
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("ideal", "simulated", "real")
@@ -197,7 +196,6 @@ def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
             return answer
         wait = BATCH_WAIT * costs.evaluation
         whole_batch = {
-            "seating": Seating.WHOLE_BATCH,
             "batch_wait": wait,
             "clock": clocks[Seating.WHOLE_BATCH],
         }

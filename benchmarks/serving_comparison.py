@@ -10,8 +10,7 @@ from serving_arrivals import MIXES, Arrival, Served, backlog, poisson
 from serving_ideal import step_level, whole_batch
 from serving_simulation import Simulation, simulate
 from serving_statistics import Figures, figures, throughput
-
-from sdjax_engine.config import Seating
+from serving_whole_batch import Seating
 
 Serve = Callable[[Sequence[Arrival], Sequence[Seating]], Mapping[Seating, Sequence[Served]]]
 """Serves the same arrivals by each policy, in this order."""

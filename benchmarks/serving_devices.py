@@ -100,19 +100,6 @@ class SimulatedPicture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulatedLatents:
-    """Latents that are there at `end`."""
-
-    clock: Clock
-    end: float
-
-    def fetch(self) -> npt.NDArray[np.float32]:
-        """Let the time pass until they are there."""
-        self.clock.wait_until(self.end)
-        return np.zeros((1, 1, 4), np.float32)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Work:
     """What a device did from `begin` to `end`."""
 
@@ -181,26 +168,12 @@ class SimulatedDevices:
         ]
         return SimulatedRun(clock=self._clock, end=max(ends))
 
-    def take(self, seats: Sequence[int]) -> Mapping[int, SimulatedLatents]:
-        """Take latents out of seats, which takes no time."""
-        ends = {seat: max(self._clock.now, self._free[seat // self.seats_per_device]) for seat in seats}
-        return {seat: SimulatedLatents(clock=self._clock, end=end) for seat, end in ends.items()}
-
     def decode(self, seats: Sequence[int]) -> Mapping[int, SimulatedPicture]:
         """Decode the pictures in these seats, wave by wave."""
         pictures: dict[int, SimulatedPicture] = {}
         for wave in self._waves(seats):
             ends = self._queue("decode", self._costs.decode, wave)
             pictures |= {seat: self._picture(ends[device]) for device, seat in wave.items()}
-        return pictures
-
-    def decode_latents(self, latents: Sequence[npt.NDArray[np.float32]]) -> Sequence[SimulatedPicture]:
-        """Decode latents that were taken before, one on each device at a time."""
-        pictures: list[SimulatedPicture] = []
-        for first in range(0, len(latents), len(self._free)):
-            some = range(len(latents[first : first + len(self._free)]))
-            ends = self._queue("decode", self._costs.decode, dict.fromkeys(some, 0))
-            pictures += [self._picture(ends[device]) for device in some]
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 
 from serving_arrivals import Arrival, Served
 from serving_turns import Clock, InTurns, Turns
+from serving_whole_batch import Seating, WholeBatchSeats
 
-from sdjax_engine.config import EngineConfig, ModelSpec, Seating
+from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Image, Lane, Offer, Request, Sampler
+from sdjax_engine.scheduler.seats import Seats
 
 MODEL = "model"
 GUIDANCE = 2.2
@@ -38,11 +40,10 @@ def open_engine(
     cpu_devices: int,
     seats_per_device: int,
     cache_dir: Path,
-    seating: Seating = Seating.STEP,
-    batch_wait: float = 0.0,
+    batch_wait: float | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Engine:
-    """Open an engine with one lane of guided pictures of `size`, width and height; it paints no spares."""
+    """Open an engine with one lane of guided pictures of `size`; with `batch_wait`, of whole batches."""
     width, height = size
     offer = Offer(
         model=MODEL,
@@ -58,11 +59,9 @@ def open_engine(
         cache_dir=cache_dir,
         lanes=(Lane(model=MODEL, height=height, width=width, guided=True),),
         start_pictures=False,
-        seating=seating,
-        batch_wait=batch_wait,
-        spares=0,
     )
-    return Engine.open(config, report=lambda _line: None, clock=clock)
+    seats = Seats if batch_wait is None else partial(WholeBatchSeats, batch_wait=batch_wait)
+    return Engine.open(config, report=lambda _line: None, clock=clock, new_seats=seats)
 
 
 def request_for(arrival: Arrival, lane: Lane) -> Request:

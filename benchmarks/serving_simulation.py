@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 from serving_arrivals import Arrival, Served
 from serving_devices import LANE, Clock, Costs, SimulatedDevices, Work
+from serving_whole_batch import Seating, WholeBatchSeats
 
-from sdjax_engine.config import Seating
 from sdjax_engine.model.prepare import Prepared, TokenizedText
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
 from sdjax_engine.scheduler.lane_queue import Desk
@@ -24,7 +24,6 @@ from sdjax_engine.scheduler.loop import Painting
 from sdjax_engine.scheduler.pending import Ticket
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.watchdog import Watch
-from sdjax_engine.scheduler.whole_batch import WholeBatchSeats
 
 TEXT = TokenizedText(ids=b"", weights=b"", chunks=1)
 FACTS = PromptFacts(tokens=3, limit=75)
@@ -55,9 +54,7 @@ class Simulation:
         whole = self.seating is Seating.WHOLE_BATCH
         shape = {"devices": self.devices, "seats_per_device": self.seats_per_device}
         seats: Seats[Ticket] = (
-            WholeBatchSeats(**shape, pad_idle_devices=True, batch_wait=self.batch_wait)
-            if whole
-            else Seats(**shape, pad_idle_devices=True)
+            WholeBatchSeats(**shape, batch_wait=self.batch_wait) if whole else Seats(**shape)
         )
         return Desk(device=SimulatedDevices(clock, self.costs, **shape, in_step=whole), seats=seats)
 

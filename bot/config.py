@@ -43,7 +43,6 @@ MAX_PROMPT_CHUNKS = 8
 CHECKPOINTS_OWN = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
 LORA_NAME = r"[\w.+-]{1,60}"
 MAX_LORA_RANK = 4096
-BATCH_WAIT_SECONDS = 8.0
 MAX_SHARDS = 100_000
 MAX_MODELS = 25  # as many as Discord shows in one list of choices
 
@@ -223,19 +222,9 @@ class EngineSection(_Section):
     seats_per_device: Annotated[int, Field(ge=0, le=256)] = 0
     cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
     device_memory_gib: Annotated[float, Field(ge=0, le=4096)] = 0.0
-    seating: Literal["step", "whole_batch"] = "step"
-    batch_wait_seconds: Annotated[float, Field(ge=0, le=3600)] = BATCH_WAIT_SECONDS
-    spares: Annotated[int, Field(ge=0, le=65536)] = 256
     stuck_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
     cache_dir: str = "var/cache"
     cache_group: bool = False
-
-    @field_validator("batch_wait_seconds")
-    @classmethod
-    def _only_for_whole_batches(cls, value: float, info: ValidationInfo) -> float:
-        if info.data.get("seating") == "step" and value != BATCH_WAIT_SECONDS:
-            raise Impossible(f"{value:g} has no effect with seating = “step”, which waits for no batch")
-        return value
 
 
 class RoleConfig(_Section):

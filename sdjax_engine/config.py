@@ -27,17 +27,6 @@ class Dtype(StrEnum):
         return Dtype.FLOAT32 if on_cpu else Dtype.BFLOAT16
 
 
-class Seating(StrEnum):
-    """When images sit down: at any run's end, or, for comparison, a whole batch together.
-
-    A whole batch waits until every seat is taken or its oldest image has waited `batch_wait` seconds, and
-    lets nobody join until its last image is finished.
-    """
-
-    STEP = "step"
-    WHOLE_BATCH = "whole_batch"
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
     """One model to load: what it offers and where its checkpoint is.
@@ -78,10 +67,9 @@ class EngineConfig:
     lanes to compile and serve (None: every lane that the offers reach); without `start_pictures` they paint
     from noise only, which spares the compilation of one program for each size.
 
-    `seating` says when images sit down, `batch_wait` in seconds belongs to whole batches. As many finished
-    `spares` are kept (0: none are painted). Of each device's memory `device_memory` bytes are used (0: what
-    the device says). Devices that answer nothing for `stuck_after` seconds, beyond twenty times what their
-    work usually takes, are taken for stuck (0: never).
+    Of each device's memory `device_memory` bytes are used (0: what the device says). Devices that answer
+    nothing for `stuck_after` seconds, beyond twenty times what their work usually takes, are taken for stuck
+    (0: never).
     """
 
     models: tuple[ModelSpec, ...]
@@ -92,9 +80,6 @@ class EngineConfig:
     cache_group: bool = False
     lanes: tuple[Lane, ...] | None = None
     start_pictures: bool = True
-    seating: Seating = Seating.STEP
-    batch_wait: float = 8.0
-    spares: int = 256
     device_memory: int = 0
     stuck_after: float = 300.0
 
@@ -107,7 +92,7 @@ class EngineConfig:
             raise ValueError(f"a device cannot have {self.seats_per_device} seats")
         if self.cpu_devices < 0:
             raise ValueError(f"the CPU cannot be split into {self.cpu_devices} devices")
-        for name in ("batch_wait", "spares", "device_memory", "stuck_after"):
+        for name in ("device_memory", "stuck_after"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} cannot be {getattr(self, name)}, less than nothing")
         if self.lanes == ():

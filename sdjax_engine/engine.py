@@ -28,8 +28,9 @@ from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
 from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.thread import PaintingThread
-from sdjax_engine.startup.registry import Opening
+from sdjax_engine.startup.registry import NewSeats, Opening
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import WarmUp
 
@@ -46,18 +47,24 @@ class Engine:
         desks: Mapping[Lane, Desk],
         clock: Clock,
         *,
-        spares: int = 0,
         stuck_after: float = 0.0,
         opening: Opening | None = None,
     ) -> None:
         self._models = models
         self._opening = opening
         self._warm_up: WarmUp | None = None
-        self._thread = PaintingThread(desks, clock=clock, spares=spares, stuck_after=stuck_after)
+        self._thread = PaintingThread(desks, clock=clock, stuck_after=stuck_after)
         self._thread.start()
 
     @classmethod
-    def open(cls, config: EngineConfig, *, report: Report, clock: Clock = time.perf_counter) -> Self:
+    def open(
+        cls,
+        config: EngineConfig,
+        *,
+        report: Report,
+        clock: Clock = time.perf_counter,
+        new_seats: NewSeats = Seats,
+    ) -> Self:
         """Load every model and return once the lane can paint that is wanted first.
 
         That is the lane asked for most lately, or the first of all; the others are made ready meanwhile, in
@@ -77,12 +84,11 @@ class Engine:
         executables = Executables(config.cache_dir, config.cache_group) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
         residency = Residency(mesh, usable_memory(mesh, config.device_memory), clock=clock)
-        opening = Opening.begin(config, compiler, residency, Usage(config.cache_dir))
+        opening = Opening.begin(config, compiler, residency, Usage(config.cache_dir), new_seats)
         first = opening.lanes[0]
         desks = {first: opening.first_desk()}
         engine = cls(
             *(opening.models, desks, clock),
-            spares=config.spares,
             stuck_after=config.stuck_after,
             opening=opening,
         )

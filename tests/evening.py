@@ -140,7 +140,6 @@ def write_role(
         [engine]
         seats_per_device = 2
         cpu_devices = 2
-        spares = 0
         cache_dir = {json.dumps(str(cache))}
         [queue]
         database = {json.dumps(database or f"sqlite+aiosqlite:///{folder}/queue.sqlite3")}

@@ -76,19 +76,6 @@ class ScriptedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScriptedLatents:
-    """A picture before it is decoded: its seed."""
-
-    script: Script
-    seed: int
-
-    def fetch(self) -> npt.NDArray[np.float32]:
-        """Return the latents, as the script has it."""
-        self.script.on_call("fetch latents")
-        return latents_of(self.seed)
-
-
-@dataclass(frozen=True, kw_only=True)
 class ScriptedPicture:
     """A picture whose pixels are its seed, or which is `broken`: no number."""
 
@@ -175,20 +162,10 @@ class ScriptedDevices:
             self._taken[seat] = sitting, stop
         return ScriptedRun(script=self.script)
 
-    def take(self, seats: Sequence[int]) -> dict[int, ScriptedLatents]:
-        """Take the latents in these seats."""
-        self.script.on_call("take")
-        return {seat: ScriptedLatents(script=self.script, seed=self._finished(seat)) for seat in seats}
-
     def decode(self, seats: Sequence[int]) -> dict[int, ScriptedPicture]:
         """Decode the pictures in these seats."""
         self.script.on_call("decode")
         return {seat: self._picture(self._finished(seat)) for seat in seats}
-
-    def decode_latents(self, latents: Sequence[npt.NDArray[np.float32]]) -> list[ScriptedPicture]:
-        """Decode latents that were taken before."""
-        self.script.on_call("decode latents")
-        return [self._picture(int(each[0, 0, 0])) for each in latents]
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> ScriptedPicture | None:
         """Decode latents that came to no number at first."""

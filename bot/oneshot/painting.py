@@ -84,7 +84,6 @@ def imagine(
         cache_dir=cache_dir,
         lanes=tuple(dict.fromkeys((lane, larger))),
         start_pictures=bool(wish.image or wish.enlarge),
-        spares=0,  # nobody is there to ask for more
     )
     engine = Engine.open(config, report=report)
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bot.config import Config, ModelConfig
 from bot.garbage import FewCollections
-from sdjax_engine.config import Dtype, EngineConfig, ModelSpec, Seating
+from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.defaults import default_offer
 
@@ -61,9 +61,6 @@ def engine_config(config: Config) -> EngineConfig:
         cache_dir=Path(section.cache_dir) if section.cache_dir else None,
         cache_group=section.cache_group,
         device_memory=int(section.device_memory_gib * 2**30),
-        seating=Seating(section.seating),
-        batch_wait=section.batch_wait_seconds,
-        spares=section.spares,
         stuck_after=section.stuck_seconds,
     )
 

@@ -36,18 +36,6 @@ from sdjax_engine.request import DevicesFailed, Lane, SafetyScores
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Latents:
-    """The latents of one picture, being copied to the host: row `device` of the devices' output."""
-
-    device: int
-    rows: jax.Array = field(repr=False)
-
-    def fetch(self) -> npt.NDArray[np.float32]:
-        """Wait for the latents, (h, w, c)."""
-        return np.array(np.asarray(self.rows)[self.device])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Picture:
     """A decoded picture, being copied to the host: row `device` of the devices' output."""
 
@@ -215,31 +203,12 @@ class DeviceLane:
         self._state, done = self._programs.denoise(self._model.arrays.unet, self._seated, start, stop)
         return Run(done=done)
 
-    def take(self, seats: Sequence[int]) -> dict[int, Latents]:
-        """Start to copy the latents in these seats to the host."""
-        latents: dict[int, Latents] = {}
-        for wave in self._waves(seats):
-            rows = self._taken(wave)
-            rows.copy_to_host_async()
-            latents |= {seat: Latents(device=device, rows=rows) for device, seat in wave.items()}
-        return latents
-
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         """Decode the pictures in these seats and start to copy them to the host."""
         pictures: dict[int, Picture] = {}
         for wave in self._waves(seats):
             decoded = self._decoded(self._programs.decode, self._taken(wave), wave)
             pictures |= {seat: decoded[device] for device, seat in wave.items()}
-        return pictures
-
-    def decode_latents(self, latents: Sequence[npt.NDArray[np.float32]]) -> list[Picture]:
-        """Decode latents (h, w, c) that were taken before: the bits are those of `decode`."""
-        pictures: list[Picture] = []
-        count = self._model.device_count
-        for first in range(0, len(latents), count):
-            some = latents[first : first + count]
-            decoded = self._decoded(self._programs.decode, self._spread(some), range(len(some)))
-            pictures += [decoded[device] for device in range(len(some))]
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sdjax_engine.scheduler.lane_queue import Desk, Latents, Picture, Run
+from sdjax_engine.scheduler.lane_queue import Desk, Picture, Run
 from sdjax_engine.scheduler.pending import Ticket
 from sdjax_engine.scheduler.seats import Span
 
@@ -14,7 +14,7 @@ class Flight:
     """A run with the pictures it finishes, or pictures alone whose latents were there already.
 
     `pictures` are those of people, by ticket, None until their decoding is queued; a ticket leaves them when
-    it is answered or begins anew. `spares` are the latents of padding. `wanted` seats were counted
+    it is answered or begins anew. `wanted` seats were counted
     against the lane, for `charged` seconds, when the flight was queued, at the time `queued_at`. It is
     `uneven` where some devices begin it later than others, having had pictures to decode.
     """
@@ -24,15 +24,9 @@ class Flight:
     spans: list[Span[Ticket]] = field(default_factory=list)
     run: Run | None = None
     pictures: dict[Ticket, Picture | None] = field(default_factory=dict)
-    spares: dict[Ticket, Latents] = field(default_factory=dict)
     wanted: int = 1
     charged: float = 0.0
     uneven: bool = False
-
-    @property
-    def people(self) -> list[Span[Ticket]]:
-        """The seats of the run that are no padding."""
-        return [span for span in self.spans if not span.padding]
 
     @property
     def evaluations(self) -> int:

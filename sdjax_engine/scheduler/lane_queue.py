@@ -41,14 +41,6 @@ class Run(Protocol):
         ...
 
 
-class Latents(Protocol):
-    """A picture before it is decoded, on its way from the devices."""
-
-    def fetch(self) -> npt.NDArray[np.float32]:
-        """Wait for them, (h, w, c)."""
-        ...
-
-
 class Picture(Protocol):
     """A picture on its way from the devices."""
 
@@ -122,16 +114,8 @@ class SeatDevices(Protocol):
         """Make the evaluations from start up to stop in each of these seats."""
         ...
 
-    def take(self, seats: Sequence[int]) -> Mapping[int, Latents]:
-        """Start the latents in these seats on their way to the host."""
-        ...
-
     def decode(self, seats: Sequence[int]) -> Mapping[int, Picture]:
         """Decode the pictures in these seats and start their way to the host."""
-        ...
-
-    def decode_latents(self, latents: Sequence[npt.NDArray[np.float32]]) -> Sequence[Picture]:
-        """Decode latents (h, w, c) that were taken before."""
         ...
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:

@@ -2,7 +2,7 @@
 
 One turn serves one lane:
 
-    seat newcomers, pad ─► queue a run ─► queue the decoding of the finished
+    seat newcomers ─► queue a run ─► queue the decoding of the finished
     ─► only then wait for the run before this one, tell its progress, answer for its pictures
 
 The devices thus always have the next run before them while the host waits. Where each request is, the
@@ -17,19 +17,18 @@ the devices breaks no other; a request that is touched again is answered with th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from sdjax_engine.lane.device_lane import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
-from sdjax_engine.request import EngineError, Image, Lane, PaintingFailed, Request, Trouble
+from sdjax_engine.request import EngineError, Image, Lane, PaintingFailed, Trouble
 from sdjax_engine.scheduler.in_flight import Flight
 from sdjax_engine.scheduler.lane_queue import Desk, Picture
 from sdjax_engine.scheduler.lane_shares import Turns
 from sdjax_engine.scheduler.pending import Ticket
 from sdjax_engine.scheduler.request_table import RequestTable
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
-from sdjax_engine.scheduler.spares import Latents, Spares, followers
 from sdjax_engine.scheduler.watchdog import Watch
 from sdjax_engine.wording import first_line
 
@@ -51,15 +50,12 @@ class Painting:
         *,
         clock: Callable[[], float],
         watch: Watch,
-        spares: Spares | None = None,
     ) -> None:
         self.watch = watch
         self.landed = 0
         self._table = RequestTable(desks)
         self._clock = clock
-        self._spares = Spares(0) if spares is None else spares
         self._turns: Turns[Lane] = Turns()
-        self._newcomers: list[Ticket] = []
         self._landed_at = clock()
 
     @property
@@ -104,7 +100,6 @@ class Painting:
     def join(self, ticket: Ticket) -> None:
         """Put a request at the end of its lane's line."""
         self._table.join(ticket, self._clock())
-        self._newcomers.append(ticket)
 
     def leave(self, ticket: Ticket) -> None:
         """Do nothing more for a request, which was cancelled; it may be unknown here."""
@@ -113,8 +108,6 @@ class Painting:
     def turn(self) -> None:
         """Do the next thing for everybody."""
         self._resume_interrupted()
-        newcomers, self._newcomers = self._newcomers, []
-        self._serve_spares(newcomers)
         while len(self._table.flights) > RUNS_AHEAD and self._table.flights[0].ready:
             self._land(self._table.flights[0])  # nobody waits for an answer that is there
         if self._next_run_at > self._clock():
@@ -136,7 +129,7 @@ class Painting:
         Nothing of this one is changed. What the devices were at work for begins anew with the other's first
         turn; a request for which that is the second time is answered with an error.
         """
-        other = Painting({}, clock=self._clock, watch=watch, spares=self._spares)
+        other = Painting({}, clock=self._clock, watch=watch)
         other._table = self._table.anew()
         return other
 
@@ -186,8 +179,6 @@ class Painting:
             self._call(desk, longest, desk.device.reset)
             desk.broken = False
         brought_at = self._clock()
-        if self._spares.wanted:
-            newcomers += desk.seats.pad(self._wishes(desk))
         if newcomers:
             admitted = {placement.seat: placement.ticket.prepared for placement in newcomers}
             self._call(desk, longest, desk.device.admit, admitted)
@@ -195,58 +186,11 @@ class Painting:
         self._table.plan_run(flight, desk.limits(shared=shared))
         spans = {span.seat: (span.start, span.stop) for span in flight.spans}
         flight.run = self._call(desk, longest, desk.device.denoise, spans)
-        last = {span.seat: span.ticket for span in flight.people if span.last}
+        last = {span.seat: span.ticket for span in flight.spans if span.last}
         if last:
             decoded = self._call(desk, longest, desk.device.decode, list(last))
             flight.pictures |= {last[seat]: picture for seat, picture in decoded.items()}
-        ahead = {span.seat: span.ticket for span in flight.spans if span.last and span.padding}
-        if ahead:
-            taken = self._call(desk, longest, desk.device.take, list(ahead))
-            flight.spares = {ahead[seat]: latents for seat, latents in taken.items()}
         desk.learn_queueing(self._clock() - brought_at)
-
-    def _wishes(self, desk: Desk) -> Iterator[tuple[Ticket, int]]:
-        """What empty seats may paint ahead of anybody's asking."""
-        people = [ticket.prepared for ticket in desk.seats.seated]
-        ahead = {ticket.prepared.request for ticket in desk.seats.padding}
-        ahead |= {ticket.prepared.request for flight in self._table.flights for ticket in flight.spares}
-
-        def taken(request: Request) -> bool:
-            return request in ahead or request in self._spares or self._table.wants(request)
-
-        for prepared in followers(people, taken):
-            yield Ticket(prepared=prepared), prepared.evaluations
-
-    def _serve_spares(self, waiting: Iterable[Ticket]) -> None:
-        """Let those in a line have what has been painted ahead, or the seat where it is being painted."""
-        ready: dict[Desk, list[tuple[Ticket, Latents]]] = {}
-        for ticket in waiting:
-            if ticket.answered:
-                continue
-            request = ticket.prepared.request
-            desk = self.desks[request.lane]
-            same = (spare for spare in desk.seats.padding if spare.prepared.request == request)
-            if (latents := self._spares.find(request)) is not None:
-                ready.setdefault(desk, []).append((ticket, latents))
-            elif (spare := next(same, None)) is not None:
-                self._table.adopt(desk, spare, ticket, self._clock())
-        for desk, served in ready.items():
-            self._decode_spares(desk, served)
-
-    def _decode_spares(self, desk: Desk, ready: Sequence[tuple[Ticket, Latents]]) -> None:
-        """Queue the decoding of spares; where that fails, those who want them stay in the line."""
-        try:
-            self._call(desk, len(ready), desk.device.bring)
-            latents = [latents for _, latents in ready]
-            pictures = self._call(desk, len(ready), desk.device.decode_latents, latents)
-        except Exception:
-            logger.exception("spares of %s could not be decoded", desk.lane)
-            return
-        now = self._clock()
-        answers = dict(zip([ticket for ticket, _ in ready], pictures, strict=True))
-        for ticket in answers:
-            ticket.seated_at = now
-        self._table.decode_alone(answers, desk, now)
 
     def _land(self, flight: Flight) -> None:
         """Wait for a run, tell its progress and answer for its pictures."""
@@ -259,11 +203,10 @@ class Painting:
             return
         self._table.land(flight)
         self._measure(flight)
-        for span in flight.people:
+        for span in flight.spans:
             span.ticket.tell(span.stop)
         self._deliver(flight)
         self._table.retire(flight)
-        self._keep_spares(flight)
 
     def _measure(self, flight: Flight) -> None:
         """Learn how long the devices took, and correct what the lane has been charged."""
@@ -273,16 +216,6 @@ class Painting:
         if flight.evaluations:
             flight.desk.learn_run(seconds, flight.evaluations)
             self._turns.charge(flight.desk.lane, seconds - flight.charged, flight.wanted)
-
-    def _keep_spares(self, flight: Flight) -> None:
-        desk, kept = flight.desk, []
-        try:
-            for spare, latents in flight.spares.items():
-                self._spares.keep(spare.prepared.request, self._call(desk, 1, latents.fetch))
-                kept.append(spare.prepared.request)
-        except Exception:
-            logger.exception("spares of %s could not be read", desk.lane)
-        self._serve_spares([ticket for request in kept for ticket in self._table.waiting_for(request)])
 
     def _deliver(self, flight: Flight) -> None:
         """Answer with a flight's pictures; those that cannot be read begin anew."""

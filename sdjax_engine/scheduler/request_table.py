@@ -40,15 +40,6 @@ class RequestTable:
     def __iter__(self) -> Iterator[Ticket]:
         return iter(self._present)
 
-    def wants(self, request: Request) -> bool:
-        """Whether anybody here wants just this."""
-        return request in self._by_request
-
-    def waiting_for(self, request: Request) -> list[Ticket]:
-        """Everybody in a line who wants just this."""
-        same = self._by_request.get(request, ())
-        return [ticket for ticket in same if ticket.state is State.WAITING]
-
     def join(self, ticket: Ticket, now: float) -> None:
         """Put a request at the end of its lane's line."""
         self._remember(ticket)
@@ -78,16 +69,10 @@ class RequestTable:
             placement.ticket.move(State.SEATED)
         return placements
 
-    def adopt(self, desk: Desk, padding: Ticket, ticket: Ticket, now: float) -> None:
-        """Give a request of the line the seat of the padding that paints the same."""
-        desk.seats.adopt(padding, ticket)
-        ticket.seated_at = now
-        ticket.move(State.SEATED)
-
     def plan_run(self, flight: Flight, limits: RunLimits) -> None:
         """Decide what a flight's run does; requests that it finishes go from their seats to the flight."""
         flight.spans = flight.desk.seats.plan_run(limits)
-        for span in flight.people:
+        for span in flight.spans:
             if span.last:
                 flight.pictures[span.ticket] = None
                 span.ticket.move(State.IN_FLIGHT)

@@ -3,10 +3,10 @@
     line ──take_seats──► seats ──plan_run──► seats ──► finished, seat free again
       └──────── leave ───────┘
 
-People wait in line in the order they came. A seat counts its own evaluations, so a newcomer takes a
-free seat at any run's end while the others go on. Seats that nobody takes are padded. Nothing here knows
-of devices, pictures or threads: what sits is any hashable object of the caller's. No call but `waiting` and
-`tickets` takes longer where the line is longer.
+Requests wait in the order of their arrival. A seat counts its own evaluations, so a request takes a free
+seat at the end of any run while the other seats go on. An empty seat is computed with the batch and its
+result is dropped. Nothing here knows devices, pictures or threads: a request is any hashable object of the
+caller. No call but `waiting` and `tickets` takes longer when more requests wait.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class Span(Generic[Ticket]):
     start: int
     stop: int
     last: bool
-    padding: bool
 
 
 @dataclass(kw_only=True)
@@ -74,13 +73,12 @@ class Waiting(Generic[Ticket]):
 
 @dataclass(kw_only=True)
 class Seated(Generic[Ticket]):
-    """Somebody in a seat, or `padding`."""
+    """A request in a seat."""
 
     ticket: Ticket
     evaluations: int
     done: int = 0
     alone: bool = False
-    padding: bool = False
 
     @property
     def left(self) -> int:
@@ -91,14 +89,11 @@ class Seated(Generic[Ticket]):
 class Seats(Generic[Ticket]):
     """The line and the seats of one lane.
 
-    Seat `i` is on device `i // seats_per_device`. With `pad_idle_devices` every free seat may be padded;
-    without, only those of devices that have work anyway (slices of one CPU: an idle one lends its
-    cores to the others, so padding it would cost the seated people time).
+    Seat `i` is on device `i // seats_per_device`.
     """
 
-    def __init__(self, *, devices: int, seats_per_device: int, pad_idle_devices: bool) -> None:
+    def __init__(self, *, devices: int, seats_per_device: int) -> None:
         self._devices = devices
-        self._pad_idle_devices = pad_idle_devices
         self._line: OrderedDict[Ticket, Waiting[Ticket]] = OrderedDict()
         self.resize(seats_per_device)
 
@@ -108,12 +103,12 @@ class Seats(Generic[Ticket]):
 
     @property
     def tickets(self) -> list[Ticket]:
-        """Everybody present, the seated before the waiting; no padding."""
+        """Every request here, the seated before the waiting."""
         return self.seated + self.waiting
 
     @property
     def seated(self) -> list[Ticket]:
-        """Everybody in a seat, in the order of the seats; no padding."""
+        """Every request in a seat, in the order of the seats."""
         return [person.ticket for _, person in self._people()]
 
     @property
@@ -128,13 +123,8 @@ class Seats(Generic[Ticket]):
 
     @property
     def present(self) -> int:
-        """How many are in the line or in a seat; no padding."""
+        """How many requests wait or have a seat."""
         return len(self._line) + sum(1 for _ in self._people())
-
-    @property
-    def padding(self) -> list[Ticket]:
-        """What pads seats now."""
-        return [seated.ticket for seated in self._seats if seated is not None and seated.padding]
 
     @property
     def open_to_newcomers(self) -> bool:
@@ -189,10 +179,7 @@ class Seats(Generic[Ticket]):
         return None
 
     def take_seats(self, now: float = 0.0) -> list[Placement[Ticket]]:
-        """Seat as many from the line as there is room for, on the emptiest devices first.
-
-        Padding gives way to people.
-        """
+        """Seat as many waiting requests as there is room for, on the emptiest devices first."""
         del now
         placements = []
         while (person := self._first_in_line()) is not None and self._may_sit(person):
@@ -205,27 +192,6 @@ class Seats(Generic[Ticket]):
             )
             placements.append(Placement(seat=seat, ticket=person.ticket))
         return placements
-
-    def pad(self, wishes: Iterable[tuple[Ticket, int]]) -> list[Placement[Ticket]]:
-        """Fill empty seats with `wishes`, tickets and their evaluations, as far as they go."""
-        placements: list[Placement[Ticket]] = []
-        if any(person.alone for _, person in self._people()):
-            return placements
-        each = iter(wishes)
-        for seat in list(self._seats_to_pad()):
-            ticket, evaluations = next(each, (None, 0))
-            if ticket is None:
-                break
-            self._seats[seat] = Seated(ticket=ticket, evaluations=evaluations, padding=True)
-            placements.append(Placement(seat=seat, ticket=ticket))
-        return placements
-
-    def adopt(self, padding: Ticket, person: Ticket) -> None:
-        """Let somebody in the line have the seat of the padding that paints what they want."""
-        del self._line[person]
-        for seated in self._seats:
-            if seated is not None and seated.padding and seated.ticket is padding:
-                seated.ticket, seated.padding = person, False
 
     def plan_run(self, limits: RunLimits | None = None) -> list[Span[Ticket]]:
         """Decide the next run and count it as done: finished seats are free again. Empty: nobody sits."""
@@ -244,7 +210,6 @@ class Seats(Generic[Ticket]):
                     start=start,
                     stop=seated.done,
                     last=not seated.left,
-                    padding=seated.padding,
                 )
             )
             if not seated.left:
@@ -252,7 +217,7 @@ class Seats(Generic[Ticket]):
         return spans
 
     def clear_seats(self) -> list[Ticket]:
-        """Empty every seat, of padding too, and return who sat; the line stays."""
+        """Empty every seat and return the requests that had one; those that wait stay."""
         seated = self.seated
         self.resize(self._seats_per_device)
         return seated
@@ -262,7 +227,7 @@ class Seats(Generic[Ticket]):
 
     def _people(self) -> Iterator[tuple[int, Seated[Ticket]]]:
         for seat, seated in enumerate(self._seats):
-            if seated is not None and not seated.padding:
+            if seated is not None:
                 yield seat, seated
 
     def _people_by_device(self) -> list[int]:
@@ -276,23 +241,10 @@ class Seats(Generic[Ticket]):
         return not people or not (newcomer.alone or any(person.alone for person in people))
 
     def _best_seat(self) -> int | None:
-        """A seat without a person on the emptiest device, unpadded if there is one."""
+        """Return the free seat of the emptiest device."""
         counts = self._people_by_device()
-        taken = {seat for seat, _ in self._people()}
-        free = (seat for seat in range(len(self._seats)) if seat not in taken)
-        return min(
-            free,
-            key=lambda seat: (counts[seat // self._seats_per_device], self._seats[seat] is not None, seat),
-            default=None,
-        )
-
-    def _seats_to_pad(self) -> Iterator[int]:
-        counts = self._people_by_device()
-        if not any(counts):
-            return
-        for seat, seated in enumerate(self._seats):
-            if seated is None and (self._pad_idle_devices or counts[seat // self._seats_per_device]):
-                yield seat
+        free = (seat for seat, seated in enumerate(self._seats) if seated is None)
+        return min(free, key=lambda seat: (counts[seat // self._seats_per_device], seat), default=None)
 
     def _run_length(self, limits: RunLimits) -> int:
         left = [person.left for _, person in self._people()]

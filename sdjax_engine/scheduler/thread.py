@@ -17,7 +17,6 @@ from sdjax_engine.request import EngineClosed, EngineError, Image, Lane, OnProgr
 from sdjax_engine.scheduler.intake import Door
 from sdjax_engine.scheduler.lane_queue import Desk
 from sdjax_engine.scheduler.loop import Painting
-from sdjax_engine.scheduler.spares import Spares
 from sdjax_engine.scheduler.watchdog import Abandoned, Watch
 
 logger = logging.getLogger(__name__)
@@ -40,7 +39,6 @@ class PaintingThread:
         desks: Mapping[Lane, Desk],
         *,
         clock: Callable[[], float],
-        spares: int = 0,
         stuck_after: float = 0.0,
     ) -> None:
         self._clock = clock
@@ -49,7 +47,7 @@ class PaintingThread:
         self._restarts = 0
         self._hanging = False
         self._ended = threading.Event()
-        self._painting = Painting(desks, clock=clock, watch=self._new_watch(), spares=Spares(spares))
+        self._painting = Painting(desks, clock=clock, watch=self._new_watch())
         self._thread = self._thread_for(self._painting)
         self._guarding = threading.Thread(target=self._guard, name="sdjax-engine watch", daemon=True)
 

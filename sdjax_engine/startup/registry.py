@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +11,7 @@ from functools import partial
 import jax
 
 from sdjax_engine.compiling.compiler import Compiler
-from sdjax_engine.config import EngineConfig, Seating
+from sdjax_engine.config import EngineConfig
 from sdjax_engine.lane import seat_count as room
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_begin
@@ -26,7 +26,6 @@ from sdjax_engine.scheduler.lane_queue import Desk
 from sdjax_engine.scheduler.pending import Ticket
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
 from sdjax_engine.scheduler.thread import PaintingThread
-from sdjax_engine.scheduler.whole_batch import WholeBatchSeats
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import Step
 from sdjax_engine.weights import load_checkpoint
@@ -34,6 +33,9 @@ from sdjax_engine.wording import first_line
 
 CORES_FOR_A_LANE = 4
 """A lane's programs are compiled two at a time: more lanes at once only where cores would be idle."""
+
+NewSeats = Callable[..., Seats[Ticket]]
+"""Makes the seats of a lane from `devices` and `seats_per_device`."""
 
 
 def lanes(offer: Offer) -> tuple[Lane, ...]:
@@ -61,13 +63,21 @@ class Opening:
     models: Mapping[str, LoadedModel]
     lanes: tuple[Lane, ...]
     usage: Usage
+    new_seats: NewSeats = Seats
     _devices: dict[Lane, DeviceLane] = field(default_factory=dict, init=False)
     _with_pictures: set[str] = field(default_factory=set, init=False)
     _with_retry: set[Lane] = field(default_factory=set, init=False)  # asked for before the lane was open
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
-    def begin(cls, config: EngineConfig, compiler: Compiler, residency: Residency, usage: Usage) -> Opening:
+    def begin(
+        cls,
+        config: EngineConfig,
+        compiler: Compiler,
+        residency: Residency,
+        usage: Usage,
+        new_seats: NewSeats = Seats,
+    ) -> Opening:
         """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
         with refused_by_devices():
             models = load_models(config, compiler, residency)
@@ -83,6 +93,7 @@ class Opening:
             models=models,
             lanes=ordered,
             usage=usage,
+            new_seats=new_seats,
         )
 
     def offers_pictures(self, lane: Lane) -> bool:
@@ -241,16 +252,9 @@ class Opening:
         thread.look_again()
 
     def _seats(self, seats_per_device: int) -> Seats[Ticket]:
-        """Empty seats, as the configuration wants them taken."""
-        places = {
-            "devices": devices.device_count(self.compiler.mesh),
-            "seats_per_device": seats_per_device,
-        }
-        pad_idle_devices = not devices.is_cpu(self.compiler.mesh)
-        if self.config.seating is Seating.WHOLE_BATCH:
-            wait = self.config.batch_wait
-            return WholeBatchSeats(**places, pad_idle_devices=pad_idle_devices, batch_wait=wait)
-        return Seats(**places, pad_idle_devices=pad_idle_devices)
+        """Return empty seats on every device."""
+        count = devices.device_count(self.compiler.mesh)
+        return self.new_seats(devices=count, seats_per_device=seats_per_device)
 
 
 def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) -> dict[str, LoadedModel]:

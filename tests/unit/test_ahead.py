@@ -18,7 +18,7 @@ from sdjax_engine.scheduler.seats import Seats
 def desk(devices: int, seats_per_device: int, people: int) -> Desk:
     """A desk to which so many have come, who take ten evaluations and more."""
     device = SimpleNamespace(seats=devices * seats_per_device, seats_per_device=seats_per_device)
-    seats = Seats[Ticket](devices=devices, seats_per_device=seats_per_device, pad_idle_devices=True)
+    seats = Seats[Ticket](devices=devices, seats_per_device=seats_per_device)
     for further in range(people):
         seats.join(cast("Ticket", object()), 10 + further, now=0.0)
     seats.take_seats(0.0)

@@ -85,15 +85,6 @@ def test_a_model_becomes_an_offer() -> None:
         ),
         ({"engine": {"cpu_devices": True}}, "engine.cpu_devices: a whole number is wanted, not True."),
         ({"engine": {"cpu_devices": -1}}, "engine.cpu_devices: 0 is the least, not -1."),
-        ({"engine": {"spares": -1}}, "engine.spares: 0 is the least, not -1."),
-        (
-            {"engine": {"seating": "batch"}},
-            "engine.seating: “batch” is none of 'step' or 'whole_batch'.",
-        ),
-        (
-            {"engine": {"batch_wait_seconds": 2.5}},
-            "engine.batch_wait_seconds: 2.5 has no effect with seating = “step”, which waits for no batch.",
-        ),
         (
             {"engine": {"device_memory_gib": "80"}},
             "engine.device_memory_gib: a number is wanted, not “80”.",

@@ -33,7 +33,7 @@ import sys, types
 from sdjax_engine.request import EngineClosed
 
 def die(config):
-    print("painting with", config.engine.spares, flush=True)
+    print("painting with", config.engine.cpu_devices, flush=True)
     raise EngineClosed("The devices answer nothing any more.")
 
 sys.modules["bot.app.both"] = types.SimpleNamespace(run_both=die)
@@ -46,7 +46,7 @@ main()
 async def test_a_bot_whose_engine_dies_again_and_again_restarts_with_its_own_arguments_and_gives_up(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "bot.toml").write_text("[engine]\nspares = 17\n")
+    (tmp_path / "bot.toml").write_text("[engine]\ncpu_devices = 17\n")
     out = tmp_path / "out"
     with out.open("wb") as file:
         bot = await start(

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from sdjax_engine.scheduler.seats import RunLimits, Seats, suitable_seats
-from sdjax_engine.scheduler.whole_batch import WholeBatchSeats
 
 LIMITS = RunLimits()
-BATCH_WAIT = 5.0
 
 
 class Evening(RuleBasedStateMachine):
     """People of a lane come, are painted, break the devices and give up, in any order there is."""
 
-    whole_batch = False
-
-    @initialize(devices=st.integers(1, 4), seats_per_device=st.integers(1, 3), pad=st.booleans())
-    def open(self, devices: int, seats_per_device: int, pad: bool) -> None:
-        shape: dict[str, Any] = {
-            "devices": devices,
-            "seats_per_device": seats_per_device,
-            "pad_idle_devices": pad,
-        }
-        self.seats: Seats[int] = (
-            WholeBatchSeats(batch_wait=BATCH_WAIT, **shape) if self.whole_batch else Seats(**shape)
-        )
+    @initialize(devices=st.integers(1, 4), seats_per_device=st.integers(1, 3))
+    def open(self, devices: int, seats_per_device: int) -> None:
+        self.seats: Seats[int] = Seats(devices=devices, seats_per_device=seats_per_device)
         self.now = 0.0
         self.evaluations: dict[int, int] = {}
         self.painted: Counter[int] = Counter()
@@ -40,7 +27,6 @@ class Evening(RuleBasedStateMachine):
         self.finished: list[int] = []
         self.gone: set[int] = set()
         self.alone: set[int] = set()
-        self.ahead: dict[int, int] = {}
 
     @rule(evaluations=st.integers(1, 60))
     def come(self, evaluations: int) -> None:
@@ -55,29 +41,18 @@ class Evening(RuleBasedStateMachine):
         for placement in self.seats.take_seats(self.now):
             assert placement.ticket == self.line.pop(0), "the line is kept"
         free = len(self.seats) - len(self.seats.seated)
-        assert self.whole_batch or self.alone or not (free and self.seats.waiting)
-        self.seats.pad(self.wishes())
+        assert self.alone or not (free and self.seats.waiting)
         spans = self.seats.plan_run()
         assert len({span.seat for span in spans}) == len(spans)
-        people = [span for span in spans if not span.padding]
-        assert bool(people) == bool(spans), "padding alone is no run"
-        assert len(people) <= 1 or not self.alone & {span.ticket for span in people}
+        assert len(spans) <= 1 or not self.alone & {span.ticket for span in spans}
         for span in spans:
             assert span.start < span.stop
             assert self.painted[span.ticket] == span.start, "an evaluation was skipped or made twice"
             self.painted[span.ticket] = span.stop
-        for span in people:
             assert span.last == (span.stop == self.evaluations[span.ticket])
             if span.last:
                 self.finished.append(span.ticket)
                 self.alone.discard(span.ticket)
-
-    def wishes(self) -> Any:
-        """Padding has tickets below zero."""
-        for ticket in self.seats.seated:
-            spare = -1 - len(self.ahead)
-            self.ahead[spare] = self.evaluations[ticket]
-            yield spare, self.ahead[spare]
 
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
@@ -94,26 +69,11 @@ class Evening(RuleBasedStateMachine):
     def break_down(self, alone: bool) -> None:
         """The devices fail, and everybody seated begins anew before the others."""
         seated = self.seats.clear_seats()
-        assert not self.seats.padding
         for ticket in seated:
             self.painted[ticket] = 0
         self.seats.rejoin([(ticket, self.evaluations[ticket]) for ticket in seated], alone=alone)
         self.alone = self.alone | set(seated) if alone else self.alone - set(seated)
         self.line = seated + self.line
-
-    @rule()
-    def find_a_spare(self) -> None:
-        """Somebody in the line wants just what padding paints."""
-        padding, waiting = self.seats.padding, self.seats.waiting
-        if not padding or not waiting or waiting[0] in self.alone:
-            return
-        spare, person = padding[0], waiting[0]
-        taken = self.seats.seated
-        self.seats.adopt(spare, person)
-        assert sorted(self.seats.seated) == sorted([*taken, person])
-        self.line.remove(person)
-        self.painted[person] = self.painted[spare]
-        self.evaluations[person] = self.ahead[spare]
 
     @invariant()
     def everybody_is_somewhere_once(self) -> None:
@@ -126,7 +86,7 @@ class Evening(RuleBasedStateMachine):
 
     @invariant()
     def whoever_comes_to_open_seats_sits_down_next(self) -> None:
-        seats, newcomer, now = copy.deepcopy(self.seats), -1, self.now + BATCH_WAIT
+        seats, newcomer, now = copy.deepcopy(self.seats), -1, self.now
         is_open = seats.open_to_newcomers
         seats.join(newcomer, 1, now=self.now)
         assert is_open == (newcomer in {placement.ticket for placement in seats.take_seats(now)})
@@ -134,32 +94,18 @@ class Evening(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whoever is still here is painted within the evaluations asked for, without anybody else coming."""
         left = sum(self.evaluations[ticket] for ticket in self.seats.tickets)
-        self.now += BATCH_WAIT * self.whole_batch
         while self.seats.tickets:
-            assert self.seats.ready(self.now + BATCH_WAIT)
-            self.now += BATCH_WAIT
+            assert self.seats.ready(self.now)
             self.run()
             left -= 1
             assert left >= 0
 
 
-class WholeBatchEvening(Evening):
-    """The same with whole batches: nobody joins one that has begun."""
-
-    whole_batch = True
-
-    @rule()
-    def run(self) -> None:
-        super().run()
-        assert not self.seats.seated, "a batch is painted to its end"
-
-
 TestEvening = Evening.TestCase
-TestWholeBatchEvening = WholeBatchEvening.TestCase
 
 
-def lane(devices: int = 2, seats_per_device: int = 2, *, pad: bool = False) -> Seats[str]:
-    return Seats(devices=devices, seats_per_device=seats_per_device, pad_idle_devices=pad)
+def lane(devices: int = 2, seats_per_device: int = 2) -> Seats[str]:
+    return Seats(devices=devices, seats_per_device=seats_per_device)
 
 
 def test_newcomers_spread_over_the_devices_before_they_share_one() -> None:
@@ -228,47 +174,6 @@ def test_nobody_waits_longer_than_the_seats_before_them_take(
         assert end <= sum(before) / len(seats) + max(before)
 
 
-def test_empty_seats_are_padded_with_what_is_wished_for() -> None:
-    seats = lane(devices=4, seats_per_device=1, pad=True)
-    seats.join("a", 20)
-    seats.take_seats()
-    placements = seats.pad([("b", 20), ("c", 20)])
-    assert [(each.seat, each.ticket) for each in placements] == [(1, "b"), (2, "c")]
-    assert [(span.seat, span.padding) for span in seats.plan_run()] == [(0, False), (1, True), (2, True)]
-
-
-def test_padding_is_no_run_of_its_own_and_gives_way_to_people() -> None:
-    seats = lane(devices=2, seats_per_device=1, pad=True)
-    seats.join("a", 4)
-    seats.take_seats()
-    seats.pad([("spare", 4)])
-    seats.leave("a")
-    assert seats.plan_run() == []
-    seats.join("b", 4)
-    seats.join("c", 4)
-    assert [(each.seat, each.ticket) for each in seats.take_seats()] == [(0, "b"), (1, "c")]
-    assert seats.padding == []
-
-
-def test_who_wants_what_padding_paints_goes_on_where_it_is() -> None:
-    seats = lane(devices=2, seats_per_device=1, pad=True)
-    seats.join("a", 20)
-    seats.take_seats()
-    seats.pad([("spare", 20)])
-    seats.plan_run()
-    seats.join("b", 20)
-    seats.adopt("spare", "b")
-    assert {span.ticket: span.start for span in seats.plan_run()} == {"a": LIMITS.short, "b": LIMITS.short}
-
-
-@pytest.mark.parametrize(("pad", "padded"), [(False, [1]), (True, [1, 2, 3])])
-def test_an_idle_slice_of_the_cpu_is_not_padded(pad: bool, padded: list[int]) -> None:
-    seats = lane(pad=pad)
-    seats.join("a", 20)
-    seats.take_seats()
-    assert [each.seat for each in seats.pad((f"spare {each}", 20) for each in range(9))] == padded
-
-
 def test_clearing_the_seats_keeps_the_line() -> None:
     seats = lane(devices=1, seats_per_device=1)
     for ticket in "ab":
@@ -301,22 +206,6 @@ def test_another_of_the_same_line_shares_nothing_with_the_first() -> None:
     other.take_seats()
     seats.plan_run()
     assert (seats.tickets, other.tickets) == (["a", "b"], ["b"])
-
-
-def test_a_whole_batch_waits_for_every_seat_or_for_its_oldest() -> None:
-    seats: WholeBatchSeats[str] = WholeBatchSeats(
-        devices=2, seats_per_device=1, pad_idle_devices=True, batch_wait=8.0
-    )
-    seats.join("a", 20, now=100.0)
-    assert (seats.ready(107.9), seats.wake_at(), seats.take_seats(107.9)) == (False, 108.0, [])
-    seats.join("b", 4, now=101.0)
-    assert [each.ticket for each in seats.take_seats(101.0)] == ["a", "b"]
-    seats.join("c", 4, now=101.0)
-    assert [(span.ticket, span.stop, span.last) for span in seats.plan_run()] == [
-        ("a", 20, True),
-        ("b", 4, True),
-    ]
-    assert [each.ticket for each in seats.take_seats(109.0)] == ["c"]
 
 
 def test_a_slice_of_the_cpu_has_one_seat_and_an_accelerator_four_unless_told_otherwise() -> None:

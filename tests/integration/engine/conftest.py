@@ -95,5 +95,4 @@ def seats_of(device: DeviceLane) -> Seats[Ticket]:
     return Seats(
         devices=device.seats // SEATS_PER_DEVICE,
         seats_per_device=SEATS_PER_DEVICE,
-        pad_idle_devices=True,
     )

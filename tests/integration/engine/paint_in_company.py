@@ -60,28 +60,6 @@ def joined_late(engine: Engine) -> list[Image]:
     return images
 
 
-def as_spares(engine: Engine) -> list[Image]:
-    """Painted ahead for the one before it: finished, and taken over half painted."""
-    images = []
-    for request in VARIED:
-        engine.submit(like(request, seed=(request.seed - 1) % 2**32)).result(DEADLINE)
-        images.append(engine.submit(request).result(DEADLINE))
-    for request in VARIED:
-        long = like(request, num_inference_steps=60)
-        before: list[Future[Image]] = []
-
-        def ask(_told: object, wanted: Request = long, asked: list[Future[Image]] = before) -> None:
-            if not asked:
-                asked.append(engine.submit(wanted))
-
-        first = engine.submit(like(long, seed=(long.seed - 1) % 2**32), on_progress=ask)
-        first.result(DEADLINE)
-        taken_over = before[0].result(DEADLINE).pixels
-        fresh = engine.submit(like(long, prompt=f"{long.prompt} ")).result(DEADLINE).pixels
-        assert (taken_over == fresh).all(), "a space at the end of a prompt is no part of it"
-    return images
-
-
 def between_lanes(engine: Engine) -> list[Image]:
     """While the devices serve two lanes in turn."""
     others = [
@@ -95,9 +73,7 @@ def between_lanes(engine: Engine) -> list[Image]:
     return images
 
 
-WAYS = {
-    way.__name__: way for way in (alone, in_company, in_every_seat, joined_late, as_spares, between_lanes)
-}
+WAYS = {way.__name__: way for way in (alone, in_company, in_every_seat, joined_late, between_lanes)}
 
 
 def main(

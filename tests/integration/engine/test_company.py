@@ -49,11 +49,11 @@ def paint(
 
 @pytest.fixture(scope="module")
 def on_two(checkpoint: Path, cache_dir: Path) -> dict[str, Any]:
-    ways = "alone", "in_company", "in_every_seat", "joined_late", "as_spares", "between_lanes"
+    ways = "alone", "in_company", "in_every_seat", "joined_late", "between_lanes"
     return paint(checkpoint, cache_dir, 2, *ways)
 
 
-def test_company_seat_time_of_joining_spares_and_other_lanes_change_nothing(on_two: dict[str, Any]) -> None:
+def test_company_seat_time_of_joining_and_other_lanes_change_nothing(on_two: dict[str, Any]) -> None:
     assert on_two["capacity"] == 4
     assert [len(different) for different in on_two["pictures"]] == [1] * len(VARIED)
 

@@ -24,7 +24,6 @@ from sdjax_engine.scheduler.lane_queue import Desk
 from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Painting
 from sdjax_engine.scheduler.pending import State, Ticket
 from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.spares import Spares
 from sdjax_engine.scheduler.watchdog import Abandoned, Watch
 
 STUCK_AFTER = 5.0
@@ -76,11 +75,10 @@ Event = Hang | Fail | Cancel | Come
 class Evening:
     """A loop on scripted devices and those that take over from it; `events` happen in calls, by number."""
 
-    def __init__(self, events: Mapping[int, Event], *, spares: int) -> None:
+    def __init__(self, events: Mapping[int, Event]) -> None:
         self.now = 0.0
         self.calls: list[str] = []
         self.events = events
-        self.spares = spares
         self.tickets: list[Ticket] = []
         self.told: dict[Ticket, list[Progress]] = {}
         self.cancelled: list[Ticket] = []
@@ -88,11 +86,9 @@ class Evening:
         self.script = Script(on_call=self.on_call, not_numbers=frozenset({BROKEN}))
         desk = Desk(
             device=ScriptedDevices(self.script, devices=1, seats_per_device=4),
-            seats=Seats(devices=1, seats_per_device=4, pad_idle_devices=True),
+            seats=Seats(devices=1, seats_per_device=4),
         )
-        self.painting = Painting(
-            {desk.lane: desk}, clock=self.clock, watch=self.watch(), spares=Spares(spares)
-        )
+        self.painting = Painting({desk.lane: desk}, clock=self.clock, watch=self.watch())
 
     def clock(self) -> float:
         return self.now
@@ -197,7 +193,7 @@ def check_answers(evening: Evening) -> None:
             assert np.array_equal(image.pixels, pixels_of(request.seed))
         troubles = [progress.trouble for progress in evening.told[ticket] if progress.trouble]
         assert len([each for each in troubles if each is not Trouble.OUT_OF_MEMORY]) == ticket.attempts
-        if not evening.spares and asked[request] == 1:
+        if asked[request] == 1:
             assert evening.script.admitted[request] <= 1 + len(troubles), "painted without need"
 
 
@@ -210,17 +206,16 @@ CROWD = (
     prepared(seed=50, evaluations=5),
 )
 ALONE = prepared(seed=60, evaluations=5)
-PAINTED_AHEAD = (prepared(seed=61, evaluations=5), prepared(seed=62, evaluations=5))
 LATER: Mapping[int, Event] = {
     20: Come(prepared(seed=22, evaluations=5)),
     40: Come(prepared(seed=51, evaluations=5)),
 }
 
 
-def spend(events: Mapping[int, Event], *parts: Sequence[Prepared], spares: int = 8) -> Evening:
+def spend(events: Mapping[int, Event], *parts: Sequence[Prepared]) -> Evening:
     """Serve some people, each part once the one before is answered."""
-    evening = Evening({**LATER, **events}, spares=spares)
-    for wanted in parts or ([ALONE], PAINTED_AHEAD, CROWD):
+    evening = Evening({**LATER, **events})
+    for wanted in parts or ([ALONE], CROWD):
         evening.serve(wanted)
     check_answers(evening)
     return evening
@@ -229,7 +224,7 @@ def spend(events: Mapping[int, Event], *parts: Sequence[Prepared], spares: int =
 def test_an_undisturbed_evening_makes_every_call_of_the_devices_and_everybody_has_their_picture() -> None:
     evening = spend({})
     assert all(ticket.future.exception(0) is None for ticket in evening.tickets)
-    made = {"bring", "admit", "denoise", "take", "decode", "decode latents", "decode again", "wait"}
+    made = {"bring", "admit", "denoise", "decode", "decode again", "wait"}
     assert {*made, "fetch", "fetch safety", "fetch latents"} <= set(evening.calls)
 
 
@@ -242,9 +237,9 @@ def test_a_thread_may_be_abandoned_in_any_call_of_the_devices(how: Hang) -> None
 
 @pytest.mark.parametrize("failure", [Fail(), Fail(shortage=True)], ids=str)
 def test_a_thread_may_be_abandoned_while_it_recovers_from_an_error(failure: Fail) -> None:
-    for call in range(len(spend({}, CROWD, spares=0).calls)):
+    for call in range(len(spend({}, CROWD).calls)):
         for later in (call + 1, call + 2):
-            spend({call: failure, later: Hang(turns=1)}, CROWD, spares=0)
+            spend({call: failure, later: Hang(turns=1)}, CROWD)
 
 
 events = st.one_of(
@@ -258,9 +253,9 @@ events = st.one_of(
 
 
 @settings(deadline=None, max_examples=60)
-@given(events=st.dictionaries(st.integers(0, 90), events, max_size=8), spares=st.sampled_from([0, 8]))
-def test_every_future_ends_whatever_becomes_of_the_devices(events: Mapping[int, Event], spares: int) -> None:
-    spend(events, spares=spares)
+@given(events=st.dictionaries(st.integers(0, 90), events, max_size=8))
+def test_every_future_ends_whatever_becomes_of_the_devices(events: Mapping[int, Event]) -> None:
+    spend(events)
 
 
 def test_memory_that_is_short_where_a_picture_is_read_halves_the_seats() -> None:

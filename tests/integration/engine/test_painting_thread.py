@@ -17,7 +17,6 @@ from sdjax_engine.scheduler.lane_queue import Desk
 from sdjax_engine.scheduler.loop import Painting
 from sdjax_engine.scheduler.pending import Ticket
 from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.spares import Spares
 from sdjax_engine.scheduler.thread import PaintingThread
 from sdjax_engine.scheduler.watchdog import Watch
 
@@ -64,7 +63,7 @@ def hanging() -> Iterator[Hanging]:
 
 
 def desk_of(device: ScriptedDevices) -> Desk:
-    seats = Seats[Ticket](devices=1, seats_per_device=device.seats_per_device, pad_idle_devices=True)
+    seats = Seats[Ticket](devices=1, seats_per_device=device.seats_per_device)
     return Desk(device=device, seats=seats)
 
 
@@ -171,9 +170,7 @@ def work_of_a_turn(waiting: int) -> int:
     script = Script()
     desk = desk_of(ScriptedDevices(script, devices=1, seats_per_device=4))
     clock = Hanging().clock
-    painting = Painting(
-        {LANE: desk}, clock=clock, watch=Watch(clock=clock, stuck_after=0.0), spares=Spares(4)
-    )
+    painting = Painting({LANE: desk}, clock=clock, watch=Watch(clock=clock, stuck_after=0.0))
     for number in range(waiting):
         painting.join(Ticket(prepared=prepared(seed=number % 200, evaluations=1000, prompt=str(number))))
     for _ in range(4):

@@ -72,7 +72,6 @@ def open_both(
             seats: Seats[Any] = Seats(
                 devices=device.seats // SEATS_PER_DEVICE,
                 seats_per_device=SEATS_PER_DEVICE,
-                pad_idle_devices=True,
             )
             desks[lane] = Desk(device=device, seats=seats)
         opened.append(Engine(models, desks, time.perf_counter))

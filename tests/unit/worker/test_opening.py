@@ -9,7 +9,7 @@ from checkpoints import FAMILIES, make_tiny_checkpoint
 
 from bot.config import Config, EngineSection, ModelConfig
 from bot.worker.opening import engine_config, settle
-from sdjax_engine.config import Dtype, EngineConfig, ModelSpec, Seating
+from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.request import Sampler
 
 
@@ -64,9 +64,6 @@ def test_every_key_of_the_engine_reaches_it() -> None:
         "seats_per_device": 3,
         "cpu_devices": 2,
         "device_memory_gib": 1.5,
-        "seating": "whole_batch",
-        "batch_wait_seconds": 2.0,
-        "spares": 5,
         "stuck_seconds": 60.0,
         "cache_dir": "",
         "cache_group": True,
@@ -75,6 +72,5 @@ def test_every_key_of_the_engine_reaches_it() -> None:
     opened = engine_config(Config.parse({"engine": keys}))
     assert (opened.dtype, opened.seats_per_device, opened.cpu_devices) == (Dtype.BFLOAT16, 3, 2)
     assert (opened.device_memory, opened.cache_dir) == (3 * 2**29, None)
-    assert (opened.seating, opened.batch_wait) == (Seating.WHOLE_BATCH, 2.0)
     assert opened.cache_group
-    assert (opened.spares, opened.stuck_after) == (5, 60.0)
+    assert opened.stuck_after == 60.0

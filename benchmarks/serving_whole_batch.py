@@ -1,23 +1,28 @@
-"""Seating by whole batches: what step-level seating is compared with."""
+"""Seats that are taken a whole batch at a time, with which the engine's own seats are compared."""
 
 from __future__ import annotations
+
+from enum import Enum
 
 from sdjax_engine.scheduler.seats import Placement, RunLimits, Seats, Ticket
 
 
-class WholeBatchSeats(Seats[Ticket]):
-    """Whole batches, for comparison: a batch begins when every seat can be taken, or its oldest has waited.
+class Seating(Enum):
+    """When requests take seats: at the end of any run, as the engine does it, or a whole batch together."""
 
-    Nobody joins until the last image of the batch is finished, and none of it is answered before: the run is
-    as long as the longest takes. `batch_wait` is in seconds.
+    STEP = "step"
+    WHOLE_BATCH = "whole_batch"
+
+
+class WholeBatchSeats(Seats[Ticket]):
+    """A batch begins when it is full or its oldest request has waited for `batch_wait` seconds.
+
+    Nothing joins until the last image of the batch is finished, and no image is answered before: the run
+    is as long as the longest image takes.
     """
 
-    def __init__(
-        self, *, devices: int, seats_per_device: int, pad_idle_devices: bool, batch_wait: float
-    ) -> None:
-        super().__init__(
-            devices=devices, seats_per_device=seats_per_device, pad_idle_devices=pad_idle_devices
-        )
+    def __init__(self, *, devices: int, seats_per_device: int, batch_wait: float) -> None:
+        super().__init__(devices=devices, seats_per_device=seats_per_device)
         self._batch_wait = batch_wait
 
     @property
