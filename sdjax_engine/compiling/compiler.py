@@ -1,8 +1,6 @@
-"""Programs made before anybody waits for them, and kept on disk between starts.
+"""Compiles programs ahead of their first call, and keeps them on disk between starts.
 
-They are kept as executables (see `executables.py`), found without tracing by the code that made them on the
-machine that made them, and by what was lowered by any other code. Where executables cannot be kept, JAX's
-own cache serves.
+The docstring of this package says which layer of kept programs answers when.
 """
 
 from __future__ import annotations
@@ -29,25 +27,25 @@ from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.compiling.loaded_programs import LoadedProgram
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.compiling.serialized import NotSerialized, Serialized
-from sdjax_engine.memory.devices import BY_SEAT, is_out_of_memory, mesh_over, runs_apart
+from sdjax_engine.memory.devices import BY_SEAT, is_out_of_memory, mesh_over, one_program_per_device
 from sdjax_engine.wording import first_line
 
 Program = Compiled | LoadedProgram | PerDevice
 
 
 class CompilingStopped(Exception):
-    """Nothing is compiled any more: the engine closes."""
+    """No program is compiled any more, because the engine closes."""
 
 
-CACHE_ANSWERS = "/jax/compilation_cache/cache_"
-CACHE_MISS = f"{CACHE_ANSWERS}misses"
-CACHE_HIT = f"{CACHE_ANSWERS}hits"
+CACHE_EVENTS = "/jax/compilation_cache/cache_"
+CACHE_MISS = f"{CACHE_EVENTS}misses"
+CACHE_HIT = f"{CACHE_EVENTS}hits"
 
 
 def use_cache(folder: Path | None) -> list[str]:
-    """Keep every compiled program of this process in `folder`; None leaves JAX as it is.
+    """Set up JAX's own cache in `folder`, for the whole process; with None do nothing.
 
-    Returns the lines to be said where this JAX's cache cannot be set up.
+    Returns the lines to report where this version of JAX cannot do it.
     """
     if folder is None:
         return []
@@ -68,8 +66,8 @@ def use_cache(folder: Path | None) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """A program before it is made: `function`, written for one device's share, over a whole mesh."""
+class ProgramSpec:
+    """What a program is compiled from: `function`, written for one device's share, over a whole mesh."""
 
     name: str
     function: Callable[..., Any]
@@ -82,7 +80,7 @@ class Wanted:
 
     @property
     def key(self) -> Hashable:
-        """What tells it from every other program for its mesh: equal keys, equal programs."""
+        """The identity of the program among those for its mesh."""
         leaves, structure = jax.tree.flatten(self.arguments)
         shapes = tuple((leaf.shape, leaf.dtype, leaf.sharding.spec) for leaf in leaves)
         return self.name, structure, shapes, json.dumps([self.facts, self._how], sort_keys=True)
@@ -92,8 +90,8 @@ class Wanted:
         lowered: Lowered = jax.jit(self._over_mesh(), donate_argnums=self.donate).lower(*self.arguments)
         return lowered
 
-    def alone_on(self, mesh: Mesh) -> Wanted:
-        """Return what one device's share of it is as a program for this mesh of one device."""
+    def alone_on(self, mesh: Mesh) -> ProgramSpec:
+        """Return one device's share of it as a program for this mesh of one device."""
 
         def share(leaf: Any) -> jax.ShapeDtypeStruct:
             sharding = NamedSharding(mesh, leaf.sharding.spec)
@@ -102,27 +100,27 @@ class Wanted:
         return replace(self, arguments=jax.tree.map(share, self.arguments), mesh=mesh)
 
     @property
-    def without_arrays(self) -> Wanted:
-        """The same of shapes, which hold no memory."""
+    def without_arrays(self) -> ProgramSpec:
+        """The same with shapes in place of arrays, which hold no memory."""
 
-        def form(leaf: Any) -> jax.ShapeDtypeStruct:
+        def shape_of(leaf: Any) -> jax.ShapeDtypeStruct:
             return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)  # type: ignore[no-untyped-call]
 
-        return replace(self, arguments=jax.tree.map(form, self.arguments))
+        return replace(self, arguments=jax.tree.map(shape_of, self.arguments))
 
-    def place(self, executables: Executables) -> Path:
-        """Return where it is kept."""
-        return executables.place(self.name, self.facts, self.arguments, self._how, self.mesh)
+    def path_by_code(self, executables: Executables) -> Path:
+        """Return its file, found without tracing."""
+        return executables.path_by_code(self.name, self.facts, self.arguments, self._how, self.mesh)
 
-    def place_of(self, lowered: Lowered, executables: Executables) -> Path:
-        """Return where it is kept, found by what it was lowered to."""
-        return executables.place_of(lowered, self._how, self.mesh)
+    def path_by_lowering(self, lowered: Lowered, executables: Executables) -> Path:
+        """Return its file, found by the lowered program."""
+        return executables.path_by_lowering(lowered, self._how, self.mesh)
 
     def _over_mesh(self) -> Callable[..., Any]:
         """Return the function over the whole mesh.
 
-        What has no elements, as the LoRAs of a model without any, is made by each device and not handed to
-        it: XLA's partitioner ends the process over such shares (jaxlib 0.11.2).
+        Arrays without elements, such as the LoRAs of a model without any, are no arguments but made within
+        the program: XLA's partitioner ends the process over such arguments (jaxlib 0.11.2).
         """
         leaves: list[Any]
         structure: Any
@@ -159,11 +157,11 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiler:
-    """Makes the programs of a start-up for one mesh, and tells of each when it is there.
+    """Compiles the programs for one mesh, and reports each.
 
-    Several threads may compile at once: XLA uses one core for most of a program's compilation. A program that
-    was made is not made again when it is asked for again (two lanes decode alike). A compilation that failed
-    is not remembered. `executables` are those of earlier starts (None: none are kept).
+    Several threads may compile at once: XLA uses one core for most of a program's compilation. An equal
+    program is compiled once (lanes of one size share their decoding). A compilation that failed may be tried
+    again. `executables` are those of earlier starts (None: none are kept).
     """
 
     mesh: Mesh
@@ -175,7 +173,7 @@ class Compiler:
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
 
     def stop(self) -> None:
-        """Begin with no further program: whoever asks for one gets CompilingStopped."""
+        """Compile no further program: `compile` raises CompilingStopped from now on."""
         self._stopped.set()
 
     def compile(
@@ -191,15 +189,14 @@ class Compiler:
     ) -> Program:
         """Return `function`, written for one device's share, as a program for the whole mesh.
 
-        `arguments` are arrays like those of later calls, `specs` says how each is spread;
-        every result is spread by seat. The arguments numbered in `donate` are used up by a call. `facts`,
-        plain data, must tell apart all that `function` depends on beside its arguments and this package's
-        source: a program that was made or kept before is recognized by everything but `function` itself.
-        `options` are XLA's own, left out where it does not know them. With `retry_shortage` a compilation
-        that runs out of memory is tried once more: other work may have needed the memory just then. Raises
-        CompilingStopped.
+        `arguments` are arrays or shapes like the arguments of later calls, `specs` says how each is spread;
+        every result is spread by seat. A call uses up the arguments numbered in `donate`. `facts`, plain
+        data, must contain everything that `function` depends on besides its arguments and this package's
+        source: `function` itself is no part of a program's identity. `options` are XLA's, and left out where
+        XLA does not know them. With `retry_shortage` a compilation that runs out of memory is tried once
+        more: other work may have needed the memory. Raises CompilingStopped.
         """
-        wanted = Wanted(
+        spec = ProgramSpec(
             name=name,
             function=function,
             arguments=arguments,
@@ -209,129 +206,137 @@ class Compiler:
             facts=facts,
             options=options or {},
         )
-        key = wanted.key
+        key = spec.key
         while not self._stopped.is_set():
             with self._lock:
                 known = self._programs.get(key)
                 if known is None:
                     mine = self._programs[key] = Future[Program]()
             if known is None:
-                return self._made(wanted, mine, attempts=2 if retry_shortage else 1)
+                return self._made(spec, mine, attempts=2 if retry_shortage else 1)
             if known.exception() is None:
                 return known.result()
-            # The thread that compiled it has been told why it failed; this one tries for itself.
+            # The thread that compiled it has raised the error; this thread tries again.
         raise CompilingStopped
 
-    def _made(self, wanted: Wanted, promised: Future[Program], *, attempts: int) -> Program:
-        """Make a program and keep the promise of it; a promise that cannot be kept is withdrawn first."""
+    def _made(self, spec: ProgramSpec, promised: Future[Program], *, attempts: int) -> Program:
+        """Load or compile a program, and give it to the threads that wait for `promised`."""
         started = self.clock()
         try:
-            verb, program = self._attempted(wanted, attempts)
+            verb, program = self._attempted(spec, attempts)
         except BaseException as error:
             with self._lock:
-                del self._programs[wanted.key]
+                del self._programs[spec.key]
             promised.set_exception(error)
             raise
         promised.set_result(program)
-        self.tell(f"{verb} {wanted.name} in {self.clock() - started:.1f} s")
+        self.tell(f"{verb} {spec.name} in {self.clock() - started:.1f} s")
         return program
 
-    def _attempted(self, wanted: Wanted, attempts: int) -> tuple[str, Program]:
-        """Return how a program was made, and the program, after as many shortages as there are attempts."""
+    def _attempted(self, spec: ProgramSpec, attempts: int) -> tuple[str, Program]:
+        """Return "loaded" or "compiled", and the program; a shortage of memory uses up one attempt."""
         try:
-            return self._make(wanted)
+            return self._make(spec)
         except Exception as error:
             if attempts == 1 or not is_out_of_memory(error):
                 raise
-            self.tell(f"{wanted.name} could not be compiled for want of memory: trying again")
-        return self._attempted(wanted, attempts - 1)
+            self.tell(f"{spec.name} could not be compiled for want of memory: trying again")
+        return self._attempted(spec, attempts - 1)
 
-    def _make(self, wanted: Wanted) -> tuple[str, Program]:
-        """Return how a program was made, and the program."""
-        if not runs_apart(wanted.mesh):
-            verb, [program] = self._made_on([wanted])
+    def _make(self, spec: ProgramSpec) -> tuple[str, Program]:
+        """Return "loaded" or "compiled", and the program."""
+        if not one_program_per_device(spec.mesh):
+            verb, [program] = self._made_on([spec])
             return verb, program
-        slices = [wanted.alone_on(mesh_over([device])) for device in wanted.mesh.devices.flat]
+        slices = [spec.alone_on(mesh_over([device])) for device in spec.mesh.devices.flat]
         verb, each = self._made_on(slices)
-        return verb, PerDevice(each, wanted.mesh, wanted.specs)
+        return verb, PerDevice(each, spec.mesh, spec.specs)
 
-    def _made_on(self, same: Sequence[Wanted]) -> tuple[str, list[Compiled | LoadedProgram]]:
-        """Return how one program was made, and it on each of several like meshes.
+    def _made_on(self, same: Sequence[ProgramSpec]) -> tuple[str, list[Compiled | LoadedProgram]]:
+        """Return "loaded" or "compiled", and one program on each of several like meshes.
 
-        It is loaded as it is kept, or compiled for one of them, kept, and loaded on the others. What JAX's
-        cache gives can be neither kept nor loaded: on a CPU it lacks the functions that it was linked with.
+        The program is loaded from its file, or compiled for the first mesh, kept, and loaded on the others.
+        A program from JAX's cache can be neither kept nor copied: on a CPU it lacks the functions that it was
+        linked with.
         """
-        meshes = [wanted.mesh for wanted in same]
-        place = None if self.executables is None else same[0].place(self.executables)
-        if (loaded := self._read(place, meshes)) is not None:
-            return "loaded", self._on_trial(loaded, same)
+        meshes = [spec.mesh for spec in same]
+        by_code = None if self.executables is None else same[0].path_by_code(self.executables)
+        if (loaded := self._read(by_code, meshes)) is not None:
+            return "loaded", self._guarded(loaded, same)
         lowered = same[0].lowered()
-        known = None if self.executables is None else same[0].place_of(lowered, self.executables)
-        if (loaded := self._read(known, meshes)) is not None:
-            self._keep(same[0].name, known, place)
-            return "loaded", self._on_trial(loaded, same)
+        by_lowering = (
+            None if self.executables is None else same[0].path_by_lowering(lowered, self.executables)
+        )
+        if (loaded := self._read(by_lowering, meshes)) is not None:
+            self._keep(same[0].name, by_lowering, by_code)
+            return "loaded", self._guarded(loaded, same)
         made: list[Compiled | LoadedProgram] = []
-        for wanted in same:
-            with cache_answers() as answers:
-                compiled = compiled_with(wanted.options, wanted.lowered() if made else lowered)
+        for spec in same:
+            with jax_cache_events() as events:
+                compiled = compiled_with(spec.options, spec.lowered() if made else lowered)
             made.append(compiled)
             others = meshes[len(made) :]
-            if not (is_fresh(answers) and (others or place)):
+            if not (was_compiled(events) and (others or by_code)):
                 continue
             try:
                 serialized = Serialized.of(compiled)
-                made += self._on_trial(serialized.on_all(others), same[len(made) :])
+                made += self._guarded(serialized.on_all(others), same[len(made) :])
             except NotSerialized as error:
-                self.tell(f"{wanted.name} can neither be kept nor copied: {error}")
+                self.tell(f"{spec.name} can neither be kept nor copied: {error}")
             else:
-                self._keep(wanted.name, known, place, serialized)
+                self._keep(spec.name, by_lowering, by_code, serialized)
                 break
         return "compiled", made
 
-    def _on_trial(self, loaded: Sequence[Compiled], same: Sequence[Wanted]) -> list[Compiled | LoadedProgram]:
-        """Return loaded programs so that each is compiled after all where it turns out not to work."""
+    def _guarded(
+        self, loaded: Sequence[Compiled], same: Sequence[ProgramSpec]
+    ) -> list[Compiled | LoadedProgram]:
+        """Return loaded programs which are compiled after all if their first call fails."""
 
-        def compile_again(wanted: Wanted) -> Compiled:
-            lowered = wanted.lowered()
-            if self.executables is not None:  # the next start compiles it once more, and keeps that
-                places = wanted.place(self.executables), wanted.place_of(lowered, self.executables)
-                self.executables.remove(*places)
-            return compiled_with(wanted.options, lowered)
+        def compile_again(spec: ProgramSpec) -> Compiled:
+            lowered = spec.lowered()
+            if self.executables is not None:  # the next start compiles it again, and keeps the result
+                files = spec.path_by_code(self.executables), spec.path_by_lowering(lowered, self.executables)
+                self.executables.remove(*files)
+            return compiled_with(spec.options, lowered)
 
-        def on_trial(program: Compiled, wanted: Wanted) -> LoadedProgram:
+        def guarded(program: Compiled, spec: ProgramSpec) -> LoadedProgram:
             return LoadedProgram(
                 program,
-                partial(compile_again, wanted),
-                lambda line: self.tell(f"{wanted.name} is {line}"),
+                partial(compile_again, spec),
+                lambda line: self.tell(f"{spec.name} is {line}"),
             )
 
-        forms = [wanted.without_arrays for wanted in same]
-        return [on_trial(program, wanted) for program, wanted in zip(loaded, forms, strict=True)]
+        shapes_only = [spec.without_arrays for spec in same]
+        return [guarded(program, spec) for program, spec in zip(loaded, shapes_only, strict=True)]
 
-    def _read(self, place: Path | None, meshes: Sequence[Mesh]) -> list[Compiled] | None:
-        return None if self.executables is None or place is None else self.executables.read(place, meshes)
+    def _read(self, by_code: Path | None, meshes: Sequence[Mesh]) -> list[Compiled] | None:
+        return None if self.executables is None or by_code is None else self.executables.read(by_code, meshes)
 
     def _keep(
-        self, name: str, known: Path | None, place: Path | None, made: Serialized | None = None
+        self, name: str, by_lowering: Path | None, by_code: Path | None, made: Serialized | None = None
     ) -> None:
-        """Let the next start find at `place` what is kept at `known`, or was `made` now."""
-        if self.executables is None or known is None or place is None:
+        """Keep a program that was `made` at `by_lowering`, and link it at `by_code`."""
+        if self.executables is None or by_lowering is None or by_code is None:
             return
         try:
             if made is not None:
-                self.executables.keep(known, made)
-            self.executables.name(known, place)
+                self.executables.keep(by_lowering, made)
+            self.executables.link(by_lowering, by_code)
         except OSError as error:
             self.tell(f"{name} cannot be kept for the next start: {error}")
 
     def tell(self, line: str) -> None:
-        """Report a line, one at a time."""
+        """Report a line; lines of several threads do not mix."""
         with self._lock:
             self.report(line)
 
 
 def working_memory(program: Program) -> int:
-    """What each device needs to run a program beside its arguments, in bytes; 0 where it does not say."""
+    """Return the memory that each device needs to run a program besides its arguments, in bytes.
+
+    It is 0 where XLA does not say.
+    """
     says = program.memory_analysis()
     if says is None:
         return 0
@@ -340,7 +345,7 @@ def working_memory(program: Program) -> int:
 
 
 def compiled_with(options: Mapping[str, str], lowered: Lowered) -> Compiled:
-    """Compile with XLA's `options`, or, where this JAX does not know one of them, without any."""
+    """Compile with XLA's `options`, or without any where this version does not know one of them."""
     try:
         return lowered.compile(dict(options))
     except jax.errors.JaxRuntimeError as error:
@@ -350,26 +355,26 @@ def compiled_with(options: Mapping[str, str], lowered: Lowered) -> Compiled:
 
 
 @contextmanager
-def cache_answers() -> Iterator[list[str]]:
-    """Collect what JAX's cache answers this thread."""
-    thread, answers = threading.get_ident(), list[str]()
+def jax_cache_events() -> Iterator[list[str]]:
+    """Collect the events of JAX's cache in this thread."""
+    thread, events = threading.get_ident(), list[str]()
 
     def listen(event: str, **_details: object) -> None:
-        if event.startswith(CACHE_ANSWERS) and threading.get_ident() == thread:
-            answers.append(event)
+        if event.startswith(CACHE_EVENTS) and threading.get_ident() == thread:
+            events.append(event)
 
     jax.monitoring.register_event_listener(listen)
     try:
-        yield answers
+        yield events
     finally:
         jax.monitoring.unregister_event_listener(listen)
 
 
-def is_fresh(answers: Sequence[str]) -> bool:
-    """Whether a program was certainly compiled, and is not from JAX's cache, which gave these `answers`.
+def was_compiled(events: Sequence[str]) -> bool:
+    """Whether a program was certainly compiled and is not from JAX's cache, by the cache's `events`.
 
-    A JAX that names its events otherwise gives none that are known: the program then counts as the cache's.
+    A version of JAX with other names for its events gives none: the program then counts as the cache's.
     """
     settings = jax.config.values
     in_use = settings.get("jax_compilation_cache_dir") and settings.get("jax_enable_compilation_cache", True)
-    return not in_use or (CACHE_MISS in answers and CACHE_HIT not in answers)
+    return not in_use or (CACHE_MISS in events and CACHE_HIT not in events)

@@ -1,8 +1,8 @@
-"""Programs that run beside the others on a CPU.
+"""A thread for decoding on a CPU.
 
-XLA's client for the CPU lets the programs that one thread has queued run one after the other on a device,
-whatever they depend on, and queues those of different threads beside each other. An evaluation leaves some
-time of the cores over, and a picture's decoding some more: beside each other both need less.
+XLA's client for the CPU runs the programs that one thread has queued one after the other on a device,
+whatever they depend on, and those of different threads in parallel. Denoising and decoding each leave cores
+idle: running them at the same time uses both.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 
 class DecodeThread:
-    """Calls programs from a thread of its own, one after the other, which ends with whoever holds this."""
+    """Calls programs in a thread of its own, one after the other; the thread ends with this object."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sdjax-beside")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sdjax-decode")
 
     def __call__(self, program: Callable[..., Any], *arguments: Any) -> Any:
         """Queue a program; returns and raises what its call does."""
@@ -24,5 +24,5 @@ class DecodeThread:
 
 
 def call_directly(program: Callable[..., Any], *arguments: Any) -> Any:
-    """Queue a program from the caller's thread: an accelerator has one line for all."""
+    """Queue a program from the caller's thread: an accelerator has one queue for all threads."""
     return program(*arguments)

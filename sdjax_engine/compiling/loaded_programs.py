@@ -1,7 +1,8 @@
-"""Programs that were loaded instead of compiled, and are compiled after all where they do not work."""
+"""Programs that were loaded instead of compiled, and are compiled after all if they do not work."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,18 +15,20 @@ FAULTS_OF_A_PROGRAM = ("INVALID_ARGUMENT", "UNIMPLEMENTED", "NOT_FOUND")
 
 
 class LoadedProgram:
-    """A program from bytes, which JAX's private interfaces made of them: it is on trial until its first call.
+    """A program that JAX's private interfaces made from bytes; may be used from any thread.
 
-    Where that fails, `compile_again` makes the program anew, once, and `tell` is told so. What the devices
-    themselves report, a shortage of memory among it, is no fault of the program and is raised.
+    If a use fails before the first call has succeeded, `compile_again` compiles the program, once, and
+    `report` is called with a line. An error of the devices, such as a shortage of memory, is no fault of the
+    program and is raised.
     """
 
     def __init__(
-        self, program: Compiled, compile_again: Callable[[], Compiled], tell: Callable[[str], None]
+        self, program: Compiled, compile_again: Callable[[], Compiled], report: Callable[[str], None]
     ) -> None:
         self._program = program
-        self._tell = tell
-        self._compile_again: Callable[[], Compiled] | None = compile_again  # None: the trial is over
+        self._report = report
+        self._compile_again: Callable[[], Compiled] | None = compile_again  # None: it works
+        self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:
         """Queue the program's work."""
@@ -41,18 +44,24 @@ class LoadedProgram:
         return self._tried(lambda program: program.out_info)
 
     def memory_analysis(self) -> Any:
-        """What XLA says of the memory that the program needs."""
+        """Return what XLA says of the memory that the program needs."""
         return self._tried(lambda program: program.memory_analysis())
 
     def _tried(self, use: Callable[[Compiled], Any]) -> Any:
+        program = self._program
         try:
-            return use(self._program)
+            return use(program)
         except Exception as error:
-            if self._compile_again is None or is_of_devices(error):
+            if is_of_devices(error):
                 raise
-            self._tell(f"compiled again, because what was loaded does not work: {first_line(error)}")
-            self._program, self._compile_again = self._compile_again(), None
-            return use(self._program)
+            with self._lock:  # the first thread that fails compiles, the others use its program
+                if self._program is program:
+                    if self._compile_again is None:
+                        raise
+                    reason = first_line(error)
+                    self._report(f"compiled again, because what was loaded does not work: {reason}")
+                    self._program, self._compile_again = self._compile_again(), None
+        return use(self._program)
 
 
 def is_of_devices(error: Exception) -> bool:

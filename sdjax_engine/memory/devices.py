@@ -66,7 +66,7 @@ def is_cpu(mesh: Mesh) -> bool:
     return bool(mesh.devices.flat[0].platform == "cpu")
 
 
-def runs_apart(mesh: Mesh) -> bool:
+def one_program_per_device(mesh: Mesh) -> bool:
     """Whether each device is given programs of its own (see `per_device.py`): slices of a CPU are."""
     return is_cpu(mesh) and device_count(mesh) > 1
 

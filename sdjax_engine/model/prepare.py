@@ -74,6 +74,7 @@ class Preparation:
 
     def __init__(self, offer: Offer, checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> None:
         schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
+        self._offer = offer
         self._planner = Planner(offer, schedule)
         self._tokenizers = [encoder.tokenizer for encoder in checkpoint.text_encoders]
         self._zeros_for_empty_prompt = checkpoint.force_zeros_for_empty_prompt
@@ -85,6 +86,7 @@ class Preparation:
 
     def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
         """Check, plan and tokenize; raises InvalidRequest. `start` is `fitted(request)` where it is known."""
+        self._offer.check(request)
         guided = request.guided
         table = self._planner.table(request)
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
@@ -162,8 +164,7 @@ class Planner:
             ) from error
 
     def table(self, request: Request) -> Table:
-        """Check a request and return its table; raises InvalidRequest."""
-        self._offer.check(request)
+        """Return the table of a request within the offer; raises InvalidRequest."""
         if request.sampler not in self.samplers:
             choices = ", ".join(self.samplers)
             raise InvalidRequest(

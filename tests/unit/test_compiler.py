@@ -16,8 +16,7 @@ from jax.sharding import Mesh
 from jax.stages import Compiled, Lowered
 from jaxprs import equations
 
-from sdjax_engine.compiling import compiler as programs
-from sdjax_engine.compiling.compiler import Compiler, Program, Wanted, compiled_with
+from sdjax_engine.compiling.compiler import Compiler, Program, ProgramSpec, compiled_with
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
 
 Pair = tuple[jax.Array, jax.Array]
@@ -42,7 +41,7 @@ def test_what_has_no_elements_is_made_by_each_device_and_not_handed_to_it(mesh: 
             (shard(np.ones((4, 3), np.float32), mesh), shard(np.ones((4, 0), np.float32), mesh)),
         )
 
-    wanted = Wanted(
+    wanted = ProgramSpec(
         name="step",
         function=step,
         arguments=given(),
@@ -130,7 +129,7 @@ def test_a_compilation_that_fails_fails_for_no_other_thread_that_waits_for_the_p
             waits.set()
             return super().result(timeout)
 
-    monkeypatch.setattr(programs, "Future", Watched)
+    monkeypatch.setattr("sdjax_engine.compiling.compiler.Future", Watched)
     with ThreadPoolExecutor(1) as pool:
         others: list[Future[Program]] = []
 

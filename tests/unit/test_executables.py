@@ -14,9 +14,15 @@ import pytest
 from compilations import cache_of_jax, counted_compilations
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from sdjax_engine.compiling import compiler as programs
 from sdjax_engine.compiling import executables
-from sdjax_engine.compiling.compiler import Compiler, Program, cache_answers, compiled_with, use_cache
+from sdjax_engine.compiling.compiler import (
+    CACHE_HIT,
+    Compiler,
+    Program,
+    compiled_with,
+    jax_cache_events,
+    use_cache,
+)
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.memory.devices import AXIS, BY_SEAT, REPLICATED, network_options
 
@@ -231,9 +237,9 @@ def test_what_the_cache_of_jax_gives_is_neither_kept_nor_loaded_on_another_devic
     make()
     for hits_wanted, kept_wanted in (1, 1), (2, 0):
         lose(tmp_path)
-        with cache_answers() as answers:
+        with jax_cache_events() as answers:
             program = make()
-        assert (answers.count(programs.CACHE_HIT), len(kept(tmp_path))) == (hits_wanted, kept_wanted)
+        assert (answers.count(CACHE_HIT), len(kept(tmp_path))) == (hits_wanted, kept_wanted)
         np.testing.assert_array_equal(np.asarray(program(weights, held(mesh)).count), [1, 1])
     assert verbs(said) == ["compiled"] * 3
 

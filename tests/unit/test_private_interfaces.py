@@ -16,9 +16,8 @@ from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import Mesh
 from jax.stages import Compiled
 
-from sdjax_engine.compiling import compiler as programs
 from sdjax_engine.compiling import serialized
-from sdjax_engine.compiling.compiler import Compiler, use_cache
+from sdjax_engine.compiling.compiler import Compiler, use_cache, working_memory
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.memory.devices import BY_SEAT, open_mesh, setup_cpu, shard
 
@@ -46,7 +45,7 @@ def painted(folder: Path, mesh: Mesh, said: list[str]) -> np.ndarray:
     """Return what the program of a start of its own computes."""
     compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(folder))
     program = compiler.compile("triple", lambda rows: 3 * rows, shard(ROWS, mesh), specs=(BY_SEAT,))
-    assert programs.working_memory(program) >= 0
+    assert working_memory(program) >= 0
     return np.asarray(program(shard(ROWS, mesh)))
 
 

@@ -226,7 +226,7 @@ def test_a_close_leaves_no_thread_to_the_end_of_the_process(
     engine._opening.residency._measure(parameters, 0.0)  # as after a load
     engine.close(drain=False)
     left = {each.name.partition("_")[0] for each in set(threading.enumerate()) - before}
-    assert left <= {"sdjax-beside"}, "the interpreter itself waits for a pool's threads"
+    assert left <= {"sdjax-decode"}, "the interpreter itself waits for a pool's threads"
 
 
 def test_a_draining_close_paints_those_who_wait_for_a_lane_too(open_engine: Open, late_lane: Gate) -> None:

@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 from engines import PLAIN, TINY, like
 
-from sdjax_engine.compiling import compiler as programs
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.lane.device_lane import DeviceLane
@@ -36,7 +35,7 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     model: LoadedModel,
 ) -> None:
     """An accelerator's way, on a CPU that is cut into two."""
-    monkeypatch.setattr(programs, "runs_apart", lambda _mesh: False)
+    monkeypatch.setattr("sdjax_engine.compiling.compiler.one_program_per_device", lambda _mesh: False)
     spread = Compiler(mesh=compiler.mesh, report=compiler.report)
     loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, spread.mesh))
     other = LoadedModel(TINY, loaded, spread)
