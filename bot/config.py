@@ -39,10 +39,10 @@ from bot.token_files import checked_token, read_token_file
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
 
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
-MAX_PROMPT_CHUNKS = 8
+MAX_PROMPT_CHUNKS, MAX_LORA_RANK = 8, 4096
 CHECKPOINTS_OWN = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
 LORA_NAME = r"[\w.+-]{1,60}"
-MAX_LORA_RANK = 4096
+Snowflake = Annotated[int, Field(ge=1, lt=2**63)]
 MAX_SHARDS = 100_000
 MAX_MODELS = 25  # as many as Discord shows in one list of choices
 
@@ -110,6 +110,7 @@ class DiscordConfig(_Section):
     shard_ids: tuple[int, ...] = ()
     guild_ids: Annotated[tuple[int, ...], AfterValidator(_check_guild_ids)] = ()
     language: Literal["", "en", "ko", "zh", "ar"] = ""
+    languages: dict[Snowflake, Literal["en", "ko", "zh", "ar"]] = {}
 
     @field_validator("shard_ids")
     @classmethod
@@ -230,7 +231,7 @@ class EngineSection(_Section):
 class RoleConfig(_Section):
     """How much more, or less, is painted for the members of a role while others wait too."""
 
-    role: Annotated[int, Field(ge=1, lt=2**63)]
+    role: Snowflake
     weight: Annotated[float, Field(gt=0, le=100)]
 
 

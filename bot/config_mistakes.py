@@ -11,6 +11,8 @@ from pydantic_core import ErrorDetails
 
 from bot.discretion import discreet
 
+KEY = "[key]"  # what pydantic puts behind a key that is wrong itself
+
 
 class Impossible(ValueError):
     """A value, or several together, that cannot work: one sentence for each mistake."""
@@ -22,6 +24,7 @@ class Impossible(ValueError):
 
 _WANTED = {
     "int_type": "a whole number is wanted",
+    "int_parsing": "a whole number is wanted",
     "int_from_float": "a whole number is wanted",
     "float_type": "a number is wanted",
     "finite_number": "a finite number is wanted",
@@ -91,6 +94,8 @@ def _dotted(loc: tuple[int | str, ...]) -> str:
     """`models[2].sampler`, counting from 1 as people do."""
     words = ""
     for part in loc:
+        if part == KEY:
+            continue
         words += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if words else part
     return words
 

@@ -15,11 +15,15 @@ from bot.errors import BotError
 from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
 from bot.log import set_up
 from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
+from bot.sandbox.community import PEOPLE
 from bot.sandbox.server import Sandbox
 
 PORT = 8420
 FOLDER = Path("var/demo")
 ASKER, CHANNEL = "Mina", "art"
+(OMAR,) = (user.id for user in PEOPLE if user.username == "omar")
+"""He reads Arabic, which Discord does not know of anybody."""
+
 PROMPT = "a red heart left of a blue star"
 PICTURE_SECONDS = 120.0
 Report = Callable[[str], None]
@@ -81,6 +85,7 @@ def configuration(sandbox: Sandbox, folder: Path) -> Config:
                 "api_url": sandbox.api_url,
                 "gateway_url": sandbox.gateway_url,
                 "token_file": str(token),
+                "languages": {str(OMAR): "ar"},
             },
             "engine": {"cache_dir": str(FOLDER / "cache")},
             "queue": {

@@ -101,6 +101,7 @@ class Bot(discord.AutoShardedClient):
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
             language=config.discord.language,
+            languages=config.discord.languages,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
         self.tree = self._command_tree()

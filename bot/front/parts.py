@@ -29,8 +29,9 @@ class Parts:
 
     `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights` are
     those of roles, by their ids: who has several has the largest, who has none 1. `was_unclear` tells of an
-    interaction, by its id, whether an attempt to answer it first had an unknown outcome. `language` is the
-    language of every answer; empty for each person's own. `fitting` lets one grid at a time be made: nine
+    interaction, by its id, whether an attempt to answer it first had an unknown outcome. `languages` are
+    those of persons and servers, by their ids; `language` is that of all others, empty for each person's own
+    as Discord knows it. `fitting` lets one grid at a time be made: nine
     pictures take hundreds of megabytes.
     """
 
@@ -46,6 +47,7 @@ class Parts:
     metrics: FrontMetrics
     was_unclear: Callable[[int], bool]
     language: str = ""
+    languages: Mapping[int, str] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
     underway: Underway = field(default_factory=Underway)
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
@@ -57,6 +59,9 @@ class Parts:
 
     def locale(self, interaction: Interaction) -> str:
         """The locale that this person is answered in."""
+        for known in (interaction.user.id, interaction.guild_id):
+            if known is not None and known in self.languages:
+                return self.languages[known]
         return self.language or str(interaction.locale)
 
     def texts(self, interaction: Interaction) -> Texts:

@@ -12,6 +12,7 @@ import pytest
 from running_demo import Demo
 
 from bot.sandbox.client import Member
+from bot.texts import MISTAKES, Texts
 from sdjax_engine.demo.checker import check
 from sdjax_engine.demo.scenes import Scene, Thing
 from sdjax_engine.images import read_recipe
@@ -70,6 +71,15 @@ async def test_a_grids_tiles_are_the_pictures_of_the_following_seeds(demo: Demo)
     assert (grid.width, grid.height) == (2 * alone.width, 2 * alone.height)
     last = grid.crop((alone.width, alone.height, grid.width, grid.height))
     assert last.convert("RGB").tobytes() == alone.convert("RGB").tobytes()
+
+
+async def test_there_is_a_member_for_each_language(demo: Demo) -> None:
+    sentence = MISTAKES["nothing_to_cancel"]
+    readers = {"Mina": "en", "Yuna": "ko", "Wei": "zh", "Omar": "ar"}
+    for name, language in readers.items():
+        async with Member(demo.address, name) as member:
+            answer = await member.message_of(await member.use("cancel"))
+            assert Texts.for_locale(language).gettext(sentence) in str(answer), name
 
 
 async def test_the_sandbox_has_seen_no_rule_of_discords_broken(demo: Demo) -> None:

@@ -303,3 +303,17 @@ def test_loras_that_nobody_could_ask_for_are_refused_by_name() -> None:
         "models[1].loras: “ink” is named twice.",
         "models[1].loras: the LoRA “fog” has no file.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("languages", "sentence"),
+    [
+        ({"Omar": "ar"}, "discord.languages.Omar: a whole number is wanted, not “Omar”."),
+        ({"0": "ar"}, "discord.languages.0: 1 is the least, not “0”."),
+        ({"7": "fr"}, "discord.languages.7: “fr” is none of 'en', 'ko', 'zh' or 'ar'."),
+    ],
+)
+def test_languages_are_of_ids(languages: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Config.parse({"discord": {"languages": languages}})
+    assert str(caught.value).splitlines()[1:] == [sentence]
