@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
-from bot.album import keep_for_now, take_back
+from bot.album import Kept, keep_for_now, take_back
 from bot.delivery.words import shown
-from bot.errors import UserMistake
+from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add
 from bot.front.commands.describing import Command, Option, make_command
 from bot.front.hints import hint_of
@@ -24,7 +25,7 @@ from bot.front.options import (
     size_choices,
     start_from,
 )
-from bot.front.parts import Interaction, parts_of, sender_of
+from bot.front.parts import Interaction, Parts, parts_of, sender_of
 from bot.front.pictures import Picture
 from bot.front.requests import request, request_with_files
 from bot.jobs import MAX_VARIANTS, Recipe
@@ -38,6 +39,8 @@ from sdjax_engine.request import (
     Offer,
     Sampler,
 )
+
+log = logging.getLogger(__name__)
 
 SHOWN_FLAG = 40
 IMAGE, MASK = "image", "mask"  # the options that take a file
@@ -215,12 +218,11 @@ async def _started_from(
     """Fetch, clean and keep what is started from; nothing of it stays of a request that is refused."""
     parts = parts_of(interaction)
     picture, hole = await _clean(interaction, image=image, mask=mask)
-    kept = [
-        await keep_for_now(parts.store, parts.artifacts, png, ".png")
-        for png in (picture.png, hole)
-        if png is not None
-    ]
+    kept: list[Kept] = []
     try:
+        for png in (picture.png, hole):
+            if png is not None:
+                kept.append(await keep_for_now(parts.store, parts.artifacts, png, ".png"))
         yield start_from(
             recipe,
             asked,
@@ -229,9 +231,17 @@ async def _started_from(
             picture=kept[0].name,
             mask=None if hole is None else kept[1].name,
         )
-    except UserMistake:
-        await take_back(parts.store, parts.artifacts, kept)
+    except (InvalidRequest, StoreUnavailable, UserMistake):
+        await _take_back(parts, kept)
         raise
+
+
+async def _take_back(parts: Parts, kept: Sequence[Kept]) -> None:
+    """Delete the files of a refused request; where the queue is away, the sweep finds them."""
+    try:
+        await take_back(parts.store, parts.artifacts, kept)
+    except StoreUnavailable as error:
+        log.warning("%d files of a refused request wait for the sweep: %s", len(kept), error)
 
 
 async def _clean(

@@ -14,11 +14,13 @@ from test_front_pictures import picture
 
 from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.errors import StoreUnavailable
 from bot.front import decoding
 from bot.front.pictures import Picture
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from sdjax_engine.request import InvalidRequest
 
 Serve = Callable[[dict[str, Any]], AbstractAsyncContextManager[Served]]
 
@@ -98,3 +100,27 @@ async def test_nothing_stays_of_a_file_whose_request_is_refused_at_the_last_mome
         assert job.recipe.init_image is not None
         await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
         assert await served.artifacts.get(job.recipe.init_image)  # which the job that waits starts from
+
+
+@pytest.mark.parametrize(
+    "error",
+    [InvalidRequest("model", value="x", choices="demo"), StoreUnavailable("the disk is full")],
+    ids=["invalid", "unavailable"],
+)
+async def test_nothing_stays_of_a_file_whose_request_cannot_be_queued(
+    serve: Serve,
+    store: Store,
+    tmp_path: Path,
+    ravi: Member,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    error: Exception,
+) -> None:
+    async with serve({}):
+
+        async def refuse(*_given: object, **_named: object) -> None:
+            raise error
+
+        monkeypatch.setattr(store, "enqueue", refuse)
+        await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
+        assert kept_files(tmp_path) == []
