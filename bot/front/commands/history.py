@@ -18,7 +18,7 @@ from bot.front.commands.naming import request_facts, request_words
 from bot.front.commands.queue import standing
 from bot.front.first_answers import acknowledge
 from bot.front.parts import Interaction, parts_of
-from bot.jobs import Job, State
+from bot.jobs import Job, Showing, State
 from bot.store import Store
 from bot.texts import Texts
 
@@ -151,8 +151,13 @@ def _outcome(job: Job, texts: Texts) -> str:
     if len(counts) > 1:
         return ", ".join(_counted(counts, texts))
     if job.state is State.DONE:
-        return texts.gettext("painted")
+        return texts.gettext("painted") if _is_shown(job) else texts.gettext("withheld")
     return texts.gettext("not painted") if job.state is State.FAILED else texts.gettext("cancelled")
+
+
+def _is_shown(job: Job) -> bool:
+    """Whether the safety checker has left any picture of a finished job."""
+    return any(image.showing is not Showing.WITHHOLD for image in job.images)
 
 
 def _counted(counts: Counter[State], texts: Texts) -> Iterator[str]:

@@ -6,7 +6,7 @@ import pytest
 from recipes import job_of, origin, recipe
 
 from bot.front.commands.history import PAGE_JOBS, Page, history_lines, history_view, message_address
-from bot.jobs import Job, State
+from bot.jobs import Job, Showing, State
 from bot.texts import LANGUAGES, Texts
 
 ENGLISH = Texts.for_locale("en-US")
@@ -94,3 +94,20 @@ def test_a_whole_page_of_long_prompts_fits_a_message(language: str) -> None:
         f"history:newer:{2**63 - 1}",
         f"history:older:{2**63 - 1}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("showings", "word"),
+    [
+        ((Showing.WITHHOLD,), "withheld"),
+        ((Showing.WITHHOLD, Showing.WITHHOLD), "withheld"),
+        ((Showing.WITHHOLD, Showing.SHOW), "painted"),
+    ],
+)
+def test_a_job_of_which_nothing_is_shown_is_not_called_painted(
+    showings: tuple[Showing, ...], word: str
+) -> None:
+    job = job_of(*(State.DONE for _ in showings))
+    images = (replace(image, showing=showing) for image, showing in zip(job.images, showings, strict=True))
+    (line,) = lines_of(replace(job, images=tuple(images)))
+    assert word in line
