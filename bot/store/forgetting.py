@@ -17,6 +17,7 @@ from bot.store.tables import departures, images, jobs, last_tags, start_pictures
 from bot.store.transitions import ACTIVE, cancel_images
 from bot.store.verbs import Verbs
 
+SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # whose a picture to start from is: see `source_of`
 
 
@@ -82,9 +83,11 @@ class ForgettingVerbs(Verbs):
 
     async def note_presence(self, guild_ids: Collection[int]) -> None:
         """The bot is in these servers."""
+        ordered = sorted(guild_ids)
         async with self._database.write() as connection:
-            here = departures.c.guild_id.in_(sorted(guild_ids))
-            await connection.execute(sa.delete(departures).where(here))
+            for start in range(0, len(ordered), SERVERS_AT_ONCE):
+                some = ordered[start : start + SERVERS_AT_ONCE]
+                await connection.execute(sa.delete(departures).where(departures.c.guild_id.in_(some)))
 
     async def departed(self, *, before: float) -> list[int]:
         """The servers that sent the bot away before this time, and of which jobs are kept."""

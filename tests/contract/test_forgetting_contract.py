@@ -119,6 +119,14 @@ async def test_a_server_counts_as_gone_from_the_first_moment_until_it_has_the_bo
     assert await store.departed(before=clock.now) == []
 
 
+async def test_a_bot_may_be_in_more_servers_than_a_statement_takes_values(store: Store, clock: Clock) -> None:
+    await delivered(store, 1, PICTURE)
+    await store.note_departure([HERE])
+    clock.now += 10
+    await store.note_presence([HERE + number for number in range(40_000)])
+    assert await store.departed(before=clock.now) == []
+
+
 async def test_a_persons_share_is_forgotten_once_they_have_no_jobs(store: Store) -> None:
     job = await store.enqueue(RECIPE, origin(1))
     await store.erase_share(MINA)
