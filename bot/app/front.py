@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import discord
 
 from bot.app.discord_side import connect, log_in
-from bot.app.models import learn
+from bot.app.models import follow, learn
 from bot.app.queue import Queue, open_queue
 from bot.config import Config
 from bot.delivery.outbox import Outbox
@@ -23,6 +23,7 @@ from bot.front.client import Bot
 from bot.garbage import spare_living
 from bot.jobs import Job
 from bot.lifetime import Running, Stop, Stopped, run_to_the_end, steady_time
+from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +48,12 @@ async def serve(config: Config, *, stop: Stop, ready: Callable[[], None] = lambd
         stack.push_async_callback(running.close)
         queue.start(running)
         try:
-            config = await running.wait_for(learn(config, queue.store))
-            front = await open_front(config, queue, stack)
+            learned = await running.wait_for(learn(config, queue.store))
+            front = await open_front(learned, queue, stack)
             await running.wait_for(log_in(front.client, token, config.discord.api_url))
             front.start(running)
+            offers = front.client.parts.offers
+            running.start(follow(config, queue.store, offers, front.change_offers), "offers")
             try:
                 await running.wait_for(front.client.wait_until_ready())
                 ready()
@@ -74,6 +77,11 @@ class FrontSide:
         running.start(connect(self.client), "gateway")
         running.start(self.outbox.run(), "outbox")
         running.start(self.progress.run(), "progress")
+
+    async def change_offers(self, offers: tuple[Offer, ...]) -> None:
+        """Offer something else from now on; raises like `Bot.change_offers`."""
+        self.outbox.offers = offers
+        await self.client.change_offers(offers)
 
     async def drain(self, stop: Stop) -> None:
         """Hear of nothing new, finish what is being answered, deliver what is due.

@@ -22,6 +22,11 @@ REFUSALS = frozenset(
 )
 """Failures that the same request meets again."""
 
+REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered"})
+"""Those of them that concern nobody but the person who chose the settings."""
+
+NOT_AGAIN = REFUSALS | {"worker_died"}  # the next seed of a request that killed two workers may kill two more
+
 Row = tuple["ButtonContent", ...]
 
 
@@ -68,7 +73,7 @@ def final_rows(
     the grid.
     """
     button = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
-    again = () if _is_refused(job) else (button,)
+    again = () if all_failed(job, NOT_AGAIN) else (button,)
     delete = ButtonContent(label=texts.gettext("Delete"), custom_id=f"delete:{job.id}", dangerous=True)
     kinds = [_vary, _enlarge] if _can_be_larger(job, offers) else [_vary]
     if len(done) <= 1:
@@ -85,12 +90,12 @@ def without_pictures(rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(row for row in kept if row)
 
 
-def _is_refused(job: Job) -> bool:
-    """Whether no picture was painted for a reason that asking for the same again does not change."""
+def all_failed(job: Job, kinds: frozenset[str]) -> bool:
+    """Whether no picture was painted, and each that failed did so in one of these ways."""
     if job.state is not State.FAILED:
         return False
-    kinds = (image.failure or "" for image in job.images if image.state is State.FAILED)
-    return all(kind.partition(":")[0] in REFUSALS for kind in kinds)
+    failures = (image.failure or "" for image in job.images if image.state is State.FAILED)
+    return all(failure.partition(":")[0] in kinds for failure in failures)
 
 
 def _vary(job: Job, image: ImageRecord, number: int | None, texts: Texts) -> ButtonContent:

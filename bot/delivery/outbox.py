@@ -45,7 +45,7 @@ def backoff(attempts: int, jitter: float) -> float:
 class Outbox:
     """Sends what the store has for `front` to deliver, several at once, one at a time for each job.
 
-    `offers` decide which buttons a picture has.
+    `offers`, which may change, decide which buttons a picture has.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Outbox:
         self._turns = turns
         self._front = front
         self._clock = clock
-        self._offers = offers
+        self.offers = offers
         self._metrics = metrics or Metrics().delivery
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
@@ -166,7 +166,7 @@ class Outbox:
         if job.deleted_at is not None:
             raise DeliveryRefused("deleted")
         texts = Texts.for_locale(job.origin.locale)
-        content = render(job, None, texts, offers=self._offers)
+        content = render(job, None, texts, offers=self.offers)
         try:
             return await self._sender.deliver(delivery, content)
         except FilesGone as gone:

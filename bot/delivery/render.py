@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from bot.delivery.buttons import MenuContent, Row, active_rows, final_rows, without_pictures
+from bot.delivery.buttons import (
+    REFUSED_SETTINGS,
+    MenuContent,
+    Row,
+    active_rows,
+    all_failed,
+    final_rows,
+    without_pictures,
+)
 from bot.delivery.words import shown, tidy
 from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, Showing, State
 from bot.texts import Texts
@@ -78,7 +86,10 @@ class PictureContent:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageContent:
-    """All that a message shows; equal contents look the same, so an edit between them is needless."""
+    """All that a message shows; equal contents look the same, so an edit between them is needless.
+
+    A `refusal` is shown to its person alone where Discord still allows that.
+    """
 
     heading: str
     status: str = ""
@@ -87,6 +98,7 @@ class MessageContent:
     rows: tuple[Row, ...] = ()
     menus: tuple[MenuContent, ...] = ()
     tone: Tone
+    refusal: bool = False
 
     @property
     def buttons(self) -> Row:
@@ -120,6 +132,7 @@ def render(
         pictures=tuple(_pictures(job, done, texts)),
         rows=final_rows(job, done, offers, texts),
         tone=Tone(job.state),
+        refusal=all_failed(job, REFUSED_SETTINGS),
     )
 
 

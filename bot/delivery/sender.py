@@ -163,6 +163,8 @@ class Sender:
     ) -> Sent:
         job = delivery.job
         try:
+            if content.refusal and (message_id := await self._refuse(job, content)):
+                return Sent(outcome="refused", message_id=message_id)
             if self.can_edit(job):
                 return Sent(outcome="edited", message_id=await self._edit(job, content, files))
             if job.origin.private:
@@ -197,12 +199,39 @@ class Sender:
             return (await message.edit(**_parts(content, files))).id
 
     async def _edit_by_token(self, job: Job, content: MessageContent, files: Sequence[PictureFile]) -> int:
+        with _Understood(self._restraint, by_token=True):
+            webhook = self._webhook(job)
+            return (await webhook.edit_message(job.message_id or ORIGINAL, **_parts(content, files))).id
+
+    async def _refuse(self, job: Job, content: MessageContent) -> int | None:
+        """Replace the job's message, which everybody sees, by one to its person alone; the id of that.
+
+        None where only the interaction's token could do that, and it has ended.
+        """
+        if job.origin.private or not self._token_alive(job):
+            return None
+        webhook, view = self._webhook(job), layout(content, file_names=[])
+        try:
+            with _Understood(self._restraint, by_token=True):
+                await webhook.delete_message(job.message_id or ORIGINAL)
+        except _Refused as error:
+            if error.refusal is Refusal.DEAD_TOKEN:
+                self._bury(job.origin.interaction_token)
+                return None
+            # An earlier attempt may have deleted the message, and its answer was lost.
+            if error.refusal is not Refusal.MESSAGE_DELETED:
+                raise
+        silent = discord.AllowedMentions.none()
+        with _Understood(self._restraint, by_token=True):
+            return (await webhook.send(view=view, allowed_mentions=silent, ephemeral=True, wait=True)).id
+
+    def _webhook(self, job: Job) -> discord.Webhook:
         origin = job.origin
         webhook = discord.Webhook.partial(
             origin.application_id, origin.interaction_token, client=self._client
         )
-        with _Understood(self._restraint, by_token=True):
-            return (await webhook.edit_message(job.message_id or ORIGINAL, **_parts(content, files))).id
+        webhook.type = discord.WebhookType.application
+        return webhook
 
     async def _send(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -14,7 +15,7 @@ from discord.utils import MISSING
 
 from bot.artifacts import Artifacts
 from bot.config import Config
-from bot.errors import ConfigurationError, StoreUnavailable
+from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.front.attachments import Attachments
 from bot.front.commands import commands
 from bot.front.counting import Counting
@@ -30,6 +31,7 @@ from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics, Metrics
 from bot.store import Store
+from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
 
@@ -116,9 +118,29 @@ class Bot(discord.AutoShardedClient):
             allowed_contexts=AppCommandContext(guild=True, dm_channel=True) if everywhere else MISSING,
             allowed_installs=AppInstallationType(guild=True) if everywhere else MISSING,
         )
+        self._define(tree)
+        return tree
+
+    def _define(self, tree: Tree) -> None:
+        """Put the commands of the present offers into the tree, in place of those in it."""
+        everywhere: list[discord.Object | None] = [None]
+        for guild in self.guilds_served or everywhere:
+            tree.clear_commands(guild=guild)
         for command in commands(self.parts.offers):
             tree.add_command(command, guilds=self.guilds_served or MISSING)
-        return tree
+
+    async def change_offers(self, offers: tuple[Offer, ...]) -> None:
+        """Offer something else from now on; raises DiscordUnavailable where the commands stay as before."""
+        self.parts = dataclasses.replace(self.parts, offers=offers)
+        self._define(self.tree)
+        if 0 not in (self.shard_ids or [0]):
+            return
+        try:
+            await self._register()
+        except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
+            raise DiscordUnavailable(f"Discord did not take the commands: {error}") from error
+        except ConfigurationError as error:
+            log.error("%s", error)
 
     async def setup_hook(self) -> None:
         """After the login, before the gateway: settle the shards, make sure that Discord has the commands.

@@ -190,6 +190,7 @@ def test_a_sampler_that_does_not_suit_is_said_with_those_that_do() -> None:
         ((State.FAILED,), "painting_failed", True),
         ((State.FAILED,), "not_kept", True),
         ((State.FAILED,), "not_offered", False),
+        ((State.FAILED,), "worker_died", False),
         ((State.FAILED,), "start_missing", False),
         ((State.FAILED, State.CANCELLED), "invalid_request", False),
         ((State.FAILED, State.DONE), "invalid_request", True),

@@ -1,0 +1,125 @@
+"""What a front offers follows what workers publish, and a refusal of a worker is its person's affair."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from front_tools import ephemeral, job_of, queued, text_of
+from serving import Served, until
+
+from bot.app.models import follow
+from bot.config import Config
+from bot.sandbox.client import Member
+from bot.sandbox.component_rules import walk
+from bot.sandbox.server import Sandbox
+from sdjax_engine.request import SAMPLER_NAMES, Sampler
+
+SUITED = (Sampler.DDIM, Sampler.EULER)
+
+
+def labels(message: dict[str, Any]) -> list[str]:
+    return [part["label"] for _, part in walk(message["components"]) if "label" in part]
+
+
+async def samplers(member: Member) -> list[str]:
+    (imagine,) = [each for each in (await member.state())["commands"] if each["name"] == "imagine"]
+    (option,) = [each for each in imagine["options"] if each["name"] == "sampler"]
+    return [choice["value"] for choice in option["choices"]]
+
+
+@pytest.fixture
+async def following(served: Served) -> AsyncIterator[None]:
+    """The front follows what workers publish."""
+    bot = served.bot
+    task = asyncio.create_task(
+        follow(Config(), served.store, bot.parts.offers, bot.change_offers, poll_seconds=0.01)
+    )
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_first_worker_that_publishes_its_offer_narrows_the_commands(
+    served: Served, following: None, mina: Member, sandbox: Sandbox
+) -> None:
+    assert await samplers(mina) == list(SAMPLER_NAMES)
+    (offer,) = served.bot.parts.offers
+    await served.store.publish_offers([replace(offer, samplers=SUITED)])
+
+    async def narrowed() -> bool:
+        return await samplers(mina) == [sampler.value for sampler in SUITED]
+
+    await until(narrowed)
+    assert served.bot.parts.offers == (replace(offer, samplers=SUITED),)
+    await queued(mina, "a red circle", sampler="euler")
+
+
+async def test_commands_that_discord_does_not_take_are_registered_later(
+    served: Served, following: None, mina: Member, sandbox: Sandbox
+) -> None:
+    sandbox.misbehave(drop_requests=20, on="/commands")
+    (offer,) = served.bot.parts.offers
+    await served.store.publish_offers([replace(offer, samplers=SUITED)])
+
+    async def changed() -> bool:
+        return served.bot.parts.offers[0].samplers == SUITED
+
+    await until(changed)
+    sandbox.misbehave(drop_requests=0)
+
+    async def narrowed() -> bool:
+        return await samplers(mina) == [sampler.value for sampler in SUITED]
+
+    await until(narrowed)
+
+
+async def asked(member: Member) -> None:
+    """Ask for what a worker will refuse."""
+    await member.message_of(await member.imagine(prompt="a red circle", sampler="pndm"))
+
+
+async def refuse(served: Served) -> None:
+    """Do what a worker does whose checkpoint does not take the sampler."""
+    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
+    await served.store.fail(claim, failure="unsuited_sampler: ddim, euler")
+
+
+async def test_a_refusal_by_a_worker_is_told_to_its_person_alone_and_offers_nothing_again(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    await asked(mina)
+    await refuse(served)
+    message = await mina.wait_for_message(lambda message: ephemeral(message) and bool(text_of(message)))
+    assert "does not suit" in text_of(message)
+    assert labels(message) == ["Delete"]
+
+    async def gone() -> bool:
+        return await ravi.messages() == []
+
+    await until(gone)
+    assert [each["id"] for each in await mina.messages()] == [message["id"]]
+
+
+async def test_a_refusal_whose_deletion_was_answered_in_vain_is_told_all_the_same(
+    served: Served, mina: Member, sandbox: Sandbox
+) -> None:
+    await asked(mina)
+    job = await job_of(served.store, "a red circle")
+    sandbox.misbehave(lose_answers=1, on=f"/messages/{job.message_id}")
+    await refuse(served)
+    await mina.wait_for_message(lambda message: ephemeral(message) and "does not suit" in text_of(message))
+
+
+async def test_a_refusal_after_the_tokens_end_is_told_in_the_message(
+    served: Served, mina: Member, ravi: Member, sandbox: Sandbox
+) -> None:
+    await asked(mina)
+    await mina.misbehave(expire_tokens=True)
+    await refuse(served)
+    message = await ravi.wait_for_message(lambda message: "does not suit" in text_of(message))
+    assert not ephemeral(message)
+    assert labels(message) == ["Delete"]
