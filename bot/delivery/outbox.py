@@ -151,15 +151,19 @@ class Outbox:
             await self._postpone(delivery)
         else:
             self._unmarked[delivery.job.id] = sent
-            await self._mark(delivery, sent.outcome, sent)
+            wanted = await self._mark(delivery, sent.outcome, sent)
             del self._unmarked[delivery.job.id]
+            if not wanted:
+                await self._sender.withdraw(delivery.job, sent)
 
-    async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> None:
+    async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> bool:
+        """Settle the delivery; whether its job is still wanted."""
         message_id, channel_id = (sent.message_id, sent.channel_id) if sent else (None, None)
-        await self._store.mark_delivered(
+        wanted = await self._store.mark_delivered(
             delivery, outcome=outcome, message_id=message_id, channel_id=channel_id
         )
         self._metrics.deliveries.labels(outcome).inc()
+        return wanted
 
     async def _send(self, delivery: Delivery) -> Sent:
         job = delivery.job

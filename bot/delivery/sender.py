@@ -112,6 +112,23 @@ class Sender:
                 await self._say_so(delivery, content)
             raise DeliveryRefused(error.refusal) from None
 
+    async def withdraw(self, job: Job, sent: Sent) -> None:
+        """Remove a message that was sent while its person deleted the job."""
+        try:
+            if self._token_alive(job) and sent.channel_id is None:
+                with _Understood(self._restraint, by_token=True):
+                    await self._webhook(job).delete_message(sent.message_id)
+                return
+        except (_Refused, DeliveryDelayed) as error:
+            log.info("the message of a deleted job is removed by the bot itself: %s", error)
+        place = sent.channel_id or job.origin.channel_id
+        try:
+            with _Understood(self._restraint, by_token=False):
+                channel = self._client.get_partial_messageable(place)
+                await channel.get_partial_message(sent.message_id).delete()
+        except (_Refused, DeliveryDelayed) as error:
+            log.warning("the message of a deleted job may still be there: %s", error)
+
     async def _load(self, content: MessageContent) -> list[list[bytes]]:
         """The files of each picture to show; raises FilesGone."""
         files: dict[str, bytes] = {}

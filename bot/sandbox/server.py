@@ -16,7 +16,7 @@ from bot.sandbox.community import BOT_TOKEN
 from bot.sandbox.core import Core
 from bot.sandbox.exchange import Observer
 from bot.sandbox.gateway import Gateway
-from bot.sandbox.objects import channel_object
+from bot.sandbox.objects import channel_object, guild_create_object
 from bot.sandbox.people import People, let_go, refuse_other_hosts
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rest import PREFIX, Operation, Rest
@@ -255,6 +255,12 @@ class Sandbox:
         self._core.kicked = True
         world = self._core.world
         world.emit(Event(type="GUILD_DELETE", data={"id": str(world.guild_id)}))
+
+    def invite(self) -> None:
+        """Let the bot in again after `kick`."""
+        self._core.kicked = False
+        world = self._core.world
+        world.emit(Event(type="GUILD_CREATE", data=guild_create_object(world)))
 
     def _emit_channel(self, event: str, channel: Channel) -> None:
         world = self._core.world

@@ -77,8 +77,8 @@ class DeliveryVerbs(Verbs):
         outcome: str,
         message_id: int | None = None,
         channel_id: int | None = None,
-    ) -> None:
-        """Settle a delivery for good; the first outcome stays.
+    ) -> bool:
+        """Settle a delivery for good; the first outcome stays. False where its person has deleted the job.
 
         `message_id` is the message that shows the result, `channel_id` its channel where that is another than
         the job was asked for in. Nothing changes once another front has claimed it.
@@ -91,6 +91,8 @@ class DeliveryVerbs(Verbs):
             if changed.rowcount and message_id is not None:
                 place = {"message_id": message_id, "message_channel_id": channel_id}
                 await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(place))
+            wanted = sa.select(jobs.c.id).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
+            return await connection.scalar(wanted) is not None
 
     async def retry_delivery(self, delivery: Delivery, *, at: float) -> None:
         """The attempt did not succeed: try again at `at` (seconds since the epoch).

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import zipfile
 from typing import Any
 
 import aiohttp
-from front_tools import ephemeral, finished, queued, text_of
+import pytest
+import sqlalchemy as sa
+from front_tools import ephemeral, finished, job_of, queued, text_of
 from serving import Served, until
 
+from bot.album import forget
 from bot.errors import MissingArtifact
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
+from bot.store.tables import jobs
 
 RAVI, OMAR = PEOPLE[1].id, PEOPLE[3].id
 Message = dict[str, Any]
@@ -90,3 +95,51 @@ async def test_a_server_that_removes_the_bot_is_noted(served: Served, sandbox: S
         return await served.store.departed(before=served.store.clock() + 1) == [GUILD_ID]
 
     await until(noted)
+
+
+async def test_a_result_on_its_way_while_everything_is_deleted_does_not_stay(
+    served: Served, sandbox: Sandbox, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await queued(ravi, "a boat")
+    job = await job_of(served.store, "a boat")
+    async with served.store._database.write() as connection:  # as if the front had died before it noted it
+        await connection.execute(sa.update(jobs).values(message_id=None))
+    sandbox.misbehave(expire_tokens=True)
+    sending, deleted, read = asyncio.Event(), asyncio.Event(), served.artifacts.get
+
+    async def slow(name: str) -> bytes:
+        data = await read(name)
+        sending.set()
+        await deleted.wait()
+        return data
+
+    monkeypatch.setattr(served.artifacts, "get", slow)
+    await served.paint(job.id)
+    await sending.wait()
+    await forget(served.store, served.artifacts, user_id=RAVI)
+    deleted.set()
+    await ravi.wait_for_message(lambda message: bool(message["attachments"]))
+
+    async def gone() -> bool:
+        return not any(message["attachments"] for message in await ravi.messages())
+
+    await until(gone)
+
+
+async def test_a_server_that_has_the_bot_again_is_noted(
+    served: Served, sandbox: Sandbox, ravi: Member
+) -> None:
+    await finished(served, ravi, "a boat")
+    sandbox.kick()
+
+    async def noted() -> bool:
+        return await served.store.departed(before=served.store.clock() + 1) == [GUILD_ID]
+
+    await until(noted)
+    sandbox.invite()
+
+    async def forgotten() -> bool:
+        return await served.store.departed(before=served.store.clock() + 1) == []
+
+    await until(forgotten)
+    await queued(ravi, "a hill")
