@@ -29,9 +29,9 @@ class Probe:
     """The only lane of an idle engine, all of its seats taken."""
 
     def __init__(self, engine: Engine) -> None:
-        [desk] = engine._thread.desks.values()
+        [queue] = engine._thread.queues.values()
         [self._model] = engine._models.values()
-        self._device: Any = desk.device
+        self._device: Any = queue.device
         self._numbers = count(10**6)
         self._seats = range(self._device.seats)
         self._wave = self._seats[:: len(self._seats) // jax.local_device_count()]

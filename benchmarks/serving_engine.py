@@ -120,14 +120,14 @@ def serve_in_turns(
     turns, turns_of_each = Turns(clocks, order), 4
 
     def one(seating: Seating) -> list[Served]:
-        [desk] = engines[seating]._thread.desks.values()
-        device: Any = desk.device
+        [queue] = engines[seating]._thread.queues.values()
+        device: Any = queue.device
         pictures = max(1, min(ROUNDS_IN_TURN * device.seats, len(arrivals) // turns_of_each))
-        desk.device = InTurns(device, turns, seating, pictures=pictures)
+        queue.device = InTurns(device, turns, seating, pictures=pictures)
         try:
             return serve(engines[seating], arrivals, clocks[seating])
         finally:
-            desk.device = device
+            queue.device = device
             turns.leave(seating)
 
     with ThreadPoolExecutor(len(engines)) as pool:

@@ -1,7 +1,7 @@
 """The engine's own loop and seats on simulated devices, in virtual time.
 
-Everything that decides is the engine's: `Painting`, `Desk`, the seats, the tickets. Nothing is measured, so
-the figures do not depend on the machine that the simulation runs on.
+Everything that decides is the engine's: `Scheduler`, `LaneQueue`, the seats. Nothing is measured, so the
+figures do not depend on the machine that the simulation runs on.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from serving_whole_batch import Seating, WholeBatchSeats
 
 from sdjax_engine.model.prepare import Prepared, TokenizedText
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
-from sdjax_engine.scheduler.lane_queue import Desk
-from sdjax_engine.scheduler.loop import Painting
-from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.loop import Scheduler
+from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.watchdog import Watch
+from sdjax_engine.scheduler.watchdog import Watchdog
 
 TEXT = TokenizedText(ids=b"", weights=b"", chunks=1)
 FACTS = PromptFacts(tokens=3, limit=75)
@@ -49,14 +49,14 @@ class Simulation:
         """Return the same with another seating."""
         return replace(self, seating=seating, batch_wait=batch_wait)
 
-    def desk(self, clock: Clock) -> Desk:
-        """Return an empty desk. Whole batches are run by all devices in step, as one padded batch."""
+    def queue(self, clock: Clock) -> LaneQueue:
+        """Return an empty lane queue. Whole batches are run by all devices in step, as one padded batch."""
         whole = self.seating is Seating.WHOLE_BATCH
         shape = {"devices": self.devices, "seats_per_device": self.seats_per_device}
-        seats: Seats[Ticket] = (
+        seats: Seats[PendingRequest] = (
             WholeBatchSeats(**shape, batch_wait=self.batch_wait) if whole else Seats(**shape)
         )
-        return Desk(device=SimulatedDevices(clock, self.costs, **shape, in_step=whole), seats=seats)
+        return LaneQueue(device=SimulatedDevices(clock, self.costs, **shape, in_step=whole), seats=seats)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,23 +79,23 @@ class Outcome:
 def simulate(simulation: Simulation, arrivals: Sequence[Arrival]) -> Outcome:
     """Let the engine's loop serve these arrivals."""
     clock = Clock()
-    desk = simulation.desk(clock)
-    painting = Painting({LANE: desk}, clock=clock, watch=Watch(clock=clock, stuck_after=0.0))
+    queue = simulation.queue(clock)
+    scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
     coming, served = deque(arrivals), list[Served]()
-    while coming or painting.occupied:
+    while coming or scheduler.occupied:
         while coming and coming[0].at <= clock.now:
-            painting.join(_ticket(coming.popleft(), served, clock))
-        if painting.busy:
-            painting.turn()
+            scheduler.join(_ticket(coming.popleft(), served, clock))
+        if scheduler.busy:
+            scheduler.turn()
         else:
             times = [arrival.at for arrival in list(coming)[:1]]
-            times += [] if painting.wake_at is None else [painting.wake_at]
+            times += [] if scheduler.wake_at is None else [scheduler.wake_at]
             clock.wait_until(min(times))
-    assert isinstance(desk.device, SimulatedDevices)
-    return Outcome(served=served, work=desk.device.work, ended=clock.now)
+    assert isinstance(queue.device, SimulatedDevices)
+    return Outcome(served=served, work=queue.device.work, ended=clock.now)
 
 
-def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> Ticket:
+def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> PendingRequest:
     request = Request(
         prompt="anything",
         seed=arrival.seed,
@@ -118,9 +118,9 @@ def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> Ticket:
         time_ids=(),
         loras=(ROWS, ROWS),
     )
-    ticket = Ticket(prepared=prepared)
-    ticket.future.add_done_callback(partial(_write_down, arrival, served, clock))
-    return ticket
+    pending = PendingRequest(prepared=prepared)
+    pending.future.add_done_callback(partial(_write_down, arrival, served, clock))
+    return pending
 
 
 def _write_down(arrival: Arrival, served: list[Served], clock: Clock, future: Future[Image]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from sdjax_engine.scheduler.seats import Placement, RunLimits, Seats, Ticket
+from sdjax_engine.scheduler.seats import Placement, Request, RunLimits, Seats
 
 
 class Seating(Enum):
@@ -14,7 +14,7 @@ class Seating(Enum):
     WHOLE_BATCH = "whole_batch"
 
 
-class WholeBatchSeats(Seats[Ticket]):
+class WholeBatchSeats(Seats[Request]):
     """A batch begins when it is full or its oldest request has waited for `batch_wait` seconds.
 
     Nothing joins until the last image of the batch is finished, and no image is answered before: the run
@@ -40,7 +40,7 @@ class WholeBatchSeats(Seats[Ticket]):
         oldest = self._first_in_line()
         return None if oldest is None else oldest.since + self._batch_wait
 
-    def take_seats(self, now: float = 0.0) -> list[Placement[Ticket]]:
+    def take_seats(self, now: float = 0.0) -> list[Placement[Request]]:
         """Seat a whole batch, or nobody."""
         return [] if self.seated or not self.ready(now) else super().take_seats(now)
 

@@ -17,7 +17,7 @@ from itertools import count
 from bot.jobs import Claim, Job, Origin, Recipe, State
 from bot.store import Store
 from sdjax_engine.request import Lane, Sampler
-from sdjax_engine.scheduler.lane_shares import Demand, Turns
+from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 
 BATCHES_AHEAD = 2  # as bot.worker.worker claims
 FOREVER = 1e9  # leases that nobody needs to keep
@@ -108,7 +108,7 @@ class Painter:
         self._evening = evening
         self._line: dict[Lane, deque[Claim]] = {lane: deque() for lane in evening.sizes}
         self._seats: dict[Lane, list[Seated]] = {lane: [] for lane in evening.sizes}
-        self._turns: Turns[Lane] = Turns()
+        self._shares: LaneShares[Lane] = LaneShares()
 
     async def announce(self) -> None:
         """Say what is painted here, for good."""
@@ -132,7 +132,7 @@ class Painter:
             for lane, seats in self._seats.items()
             if seats
         }
-        lane = self._turns.choose(wanted)
+        lane = self._shares.choose(wanted)
         self.busy = lane is not None
         if lane is None:
             return
@@ -140,7 +140,7 @@ class Painter:
         left = min(seated.claim.steps - seated.step for seated in self._seats[lane])
         steps = max(1, min(left, int(RUN_SECONDS / size.step_seconds)))
         seconds = steps * size.step_seconds
-        self._turns.charge(lane, seconds, wanted[lane].seats)
+        self._shares.charge(lane, seconds, wanted[lane].seats)
         self._evening.later(seconds, lambda: self._ran(lane, steps))
 
     async def _claim(self) -> None:

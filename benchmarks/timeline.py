@@ -100,8 +100,8 @@ def record(options: argparse.Namespace, cache: Path, trace: Path) -> float:
         seats_per_device=options.seats,
         cache_dir=cache,
     ) as engine:
-        [desk] = engine._thread.desks.values()
-        desk.device = Annotated(desk.device)
+        [queue] = engine._thread.queues.values()
+        queue.device = Annotated(queue.device)
         [lane] = engine.lanes
         waiting = []
         begin_at = 8 * engine.capacity(lane) + IN_LINE

@@ -27,10 +27,10 @@ from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
-from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.thread import PaintingThread
-from sdjax_engine.startup.registry import NewSeats, Opening
+from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.startup.registry import NewSeats, Registry
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import WarmUp
 
@@ -44,16 +44,16 @@ class Engine:
     def __init__(
         self,
         models: Mapping[str, LoadedModel],
-        desks: Mapping[Lane, Desk],
+        queues: Mapping[Lane, LaneQueue],
         clock: Clock,
         *,
         stuck_after: float = 0.0,
-        opening: Opening | None = None,
+        registry: Registry | None = None,
     ) -> None:
         self._models = models
-        self._opening = opening
+        self._registry = registry
         self._warm_up: WarmUp | None = None
-        self._thread = PaintingThread(desks, clock=clock, stuck_after=stuck_after)
+        self._thread = EngineThread(queues, clock=clock, stuck_after=stuck_after)
         self._thread.start()
 
     @classmethod
@@ -84,21 +84,21 @@ class Engine:
         executables = Executables(config.cache_dir, config.cache_group) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
         residency = Residency(mesh, usable_memory(mesh, config.device_memory), clock=clock)
-        opening = Opening.begin(config, compiler, residency, Usage(config.cache_dir), new_seats)
-        first = opening.lanes[0]
-        desks = {first: opening.first_desk()}
+        registry = Registry.begin(config, compiler, residency, Usage(config.cache_dir), new_seats)
+        first = registry.lanes[0]
+        queues = {first: registry.first_queue()}
         engine = cls(
-            *(opening.models, desks, clock),
+            *(registry.models, queues, clock),
             stuck_after=config.stuck_after,
-            opening=opening,
+            registry=registry,
         )
         engine._warm_up = WarmUp(
-            opening.steps(engine._thread),
+            registry.steps(engine._thread),
             done=[str(first)],
-            at_once=opening.steps_at_once,
+            at_once=registry.steps_at_once,
             report=compiler.tell,
             seconds=lambda: clock() - started,
-            last=opening.lines,
+            last=registry.lines,
             people=engine._thread if devices.is_cpu(mesh) else None,
         )
         return engine
@@ -112,14 +112,14 @@ class Engine:
     def lanes(self) -> tuple[Lane, ...]:
         """The lanes that are served, ready or not; one that could not be made ready is none of them."""
         ready = self.ready_lanes
-        if self._opening is None:
+        if self._registry is None:
             return ready
-        return tuple(lane for lane in self._opening.lanes if not self._thread.has_failed(lane))
+        return tuple(lane for lane in self._registry.lanes if not self._thread.has_failed(lane))
 
     @property
     def ready_lanes(self) -> tuple[Lane, ...]:
         """The lanes that can paint now."""
-        return tuple(self._thread.desks)
+        return tuple(self._thread.queues)
 
     @property
     def restarts(self) -> int:
@@ -135,15 +135,15 @@ class Engine:
 
         Of a lane that is not ready yet, how many are meant to be.
         """
-        desk = self._thread.desks.get(lane)
-        if desk is None and self._opening is not None and lane in self._opening.lanes:
-            return self._opening.seats
-        return self._thread.desks[lane].device.seats
+        queue = self._thread.queues.get(lane)
+        if queue is None and self._registry is not None and lane in self._registry.lanes:
+            return self._registry.seats
+        return self._thread.queues[lane].device.seats
 
     def seconds_per_image(self, lane: Lane) -> float | None:
         """How long images of this lane took lately from their seat to their pixels; None before the first."""
-        desk = self._thread.desks.get(lane)
-        return None if desk is None else desk.seconds_per_image
+        queue = self._thread.queues.get(lane)
+        return None if queue is None else queue.seconds_per_image
 
     def submit(
         self, request: Request, *, start: Fitted | None = None, on_progress: OnProgress | None = None
@@ -169,15 +169,15 @@ class Engine:
         if prepared.picture is not None and not self._takes_pictures(request.lane):
             choices = ", ".join(map(str, lanes))
             raise InvalidRequest("lane", value=f"{request.lane} from a picture", choices=choices)
-        if self._opening is not None:
-            self._opening.count(request.lane, from_picture=prepared.picture is not None)
+        if self._registry is not None:
+            self._registry.count(request.lane, from_picture=prepared.picture is not None)
         return self._thread.submit(prepared, on_progress)
 
     def _takes_pictures(self, lane: Lane) -> bool:
         """Whether an image of this lane may start from a picture, now or once that is ready."""
-        desk = self._thread.desks.get(lane)
-        ready = desk is not None and desk.device.starts_from_pictures
-        return ready or (self._opening is not None and self._opening.offers_pictures(lane))
+        queue = self._thread.queues.get(lane)
+        ready = queue is not None and queue.device.starts_from_pictures
+        return ready or (self._registry is not None and self._registry.offers_pictures(lane))
 
     def cancel(self, future: Future[Image]) -> bool:
         """Give up an image, waiting or half painted; False when it has already ended."""
@@ -190,12 +190,12 @@ class Engine:
         cancelled, also while another thread waits for a draining close.
         """
         self._thread.close(drain=drain)
-        if self._opening is not None:
-            self._opening.stop()
+        if self._registry is not None:
+            self._registry.stop()
         if self._warm_up is not None:
             self._warm_up.stop()
-        if self._opening is not None and not self._thread.restarts:  # what stuck devices hold may never come
-            self._opening.residency.settle()
+        if self._registry is not None and not self._thread.restarts:  # what stuck devices hold may never come
+            self._registry.residency.settle()
 
     def __enter__(self) -> Self:
         return self

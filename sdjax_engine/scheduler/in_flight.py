@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sdjax_engine.scheduler.lane_queue import Desk, Picture, Run
-from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, Run
+from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Span
 
 
 @dataclass(kw_only=True, eq=False)
-class Flight:
+class InFlightBatch:
     """A run with the pictures it finishes, or pictures alone whose latents were there already.
 
     `pictures` are those of people, by ticket, None until their decoding is queued; a ticket leaves them when
@@ -19,11 +19,11 @@ class Flight:
     `uneven` where some devices begin it later than others, having had pictures to decode.
     """
 
-    desk: Desk
+    queue: LaneQueue
     queued_at: float
-    spans: list[Span[Ticket]] = field(default_factory=list)
+    spans: list[Span[PendingRequest]] = field(default_factory=list)
     run: Run | None = None
-    pictures: dict[Ticket, Picture | None] = field(default_factory=dict)
+    pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
     wanted: int = 1
     charged: float = 0.0
     uneven: bool = False

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane, SafetyScores
 from sdjax_engine.scheduler.lane_shares import Demand
-from sdjax_engine.scheduler.pending import Ticket
-from sdjax_engine.scheduler.recent import Recent
+from sdjax_engine.scheduler.pending import PendingRequest
+from sdjax_engine.scheduler.recent import RecentQuantile
 from sdjax_engine.scheduler.seats import RunLimits, Seats
 
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
@@ -124,7 +124,7 @@ class SeatDevices(Protocol):
 
 
 @dataclass(kw_only=True, eq=False)
-class Desk:
+class LaneQueue:
     """One lane: its devices' side, its line and seats, and moving means of what its work takes, in seconds.
 
     `evaluations_lately` is what evaluations took lately, `queueing_lately` what the host took to queue a run.
@@ -132,11 +132,15 @@ class Desk:
     """
 
     device: SeatDevices
-    seats: Seats[Ticket] = field(repr=False)
+    seats: Seats[PendingRequest] = field(repr=False)
     seconds_per_image: float | None = None
     seconds_per_evaluation: float | None = None
-    evaluations_lately: Recent = field(default_factory=lambda: Recent(quantile=QUICKEST), repr=False)
-    queueing_lately: Recent = field(default_factory=lambda: Recent(quantile=SLOWEST), repr=False)
+    evaluations_lately: RecentQuantile = field(
+        default_factory=lambda: RecentQuantile(quantile=QUICKEST), repr=False
+    )
+    queueing_lately: RecentQuantile = field(
+        default_factory=lambda: RecentQuantile(quantile=SLOWEST), repr=False
+    )
     broken: bool = False
 
     @property
@@ -176,12 +180,12 @@ class Desk:
         """What the host took at the most, lately, to queue a run."""
         return self.queueing_lately.value or 0.0
 
-    def anew(self) -> Desk:
+    def anew(self) -> LaneQueue:
         """Return another with the same line, whose seats are empty."""
         device = self.device.anew()
         return replace(self, device=device, seats=self.seats.anew(device.seats_per_device), broken=True)
 
-    def clear_seats(self) -> list[Ticket]:
+    def clear_seats(self) -> list[PendingRequest]:
         """Empty every seat, of which there are as many as the devices now have, and return who sat."""
         seated = self.seats.clear_seats()
         self.seats.resize(self.device.seats_per_device)

@@ -27,7 +27,7 @@ class Demand:
     move_seconds: float = 0.0
 
 
-class Turns(Generic[Lane]):
+class LaneShares(Generic[Lane]):
     """Remembers how much of the devices' time each lane has had."""
 
     def __init__(self) -> None:

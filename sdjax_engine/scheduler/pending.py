@@ -43,7 +43,7 @@ NEXT: Mapping[State, frozenset[State]] = MappingProxyType(
 
 
 @dataclass(kw_only=True, eq=False)
-class Ticket:
+class PendingRequest:
     """An image in the engine.
 
     The future may be cancelled at any moment, from any thread; the cancellation or the answer counts,

@@ -7,7 +7,7 @@ from collections import deque
 REMEMBERED = 32
 
 
-class Recent:
+class RecentQuantile:
     """The last 32 values; `quantile` is the share of them below the one in question, from 0 to 1."""
 
     def __init__(self, *, quantile: float) -> None:

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from sdjax_engine.request import Lane, Request
-from sdjax_engine.scheduler.in_flight import Flight
-from sdjax_engine.scheduler.lane_queue import Desk, Picture
-from sdjax_engine.scheduler.pending import State, Ticket
+from sdjax_engine.scheduler.in_flight import InFlightBatch
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture
+from sdjax_engine.scheduler.pending import PendingRequest, State
 from sdjax_engine.scheduler.seats import Placement, RunLimits
 
 
@@ -26,121 +26,123 @@ class RequestTable:
     `interrupted` requests were with devices that another thread was abandoned at; they are in no other place.
     """
 
-    def __init__(self, desks: Mapping[Lane, Desk]) -> None:
-        self.desks = dict(desks)
-        self.flights: deque[Flight] = deque()
-        self.preparing: Flight | None = None
-        self.interrupted: dict[Ticket, None] = {}
-        self._by_request: dict[Request, dict[Ticket, None]] = {}
-        self._present: dict[Ticket, None] = {}
+    def __init__(self, queues: Mapping[Lane, LaneQueue]) -> None:
+        self.queues = dict(queues)
+        self.in_flight: deque[InFlightBatch] = deque()
+        self.preparing: InFlightBatch | None = None
+        self.interrupted: dict[PendingRequest, None] = {}
+        self._by_request: dict[Request, dict[PendingRequest, None]] = {}
+        self._present: dict[PendingRequest, None] = {}
 
     def __len__(self) -> int:
         return len(self._present)
 
-    def __iter__(self) -> Iterator[Ticket]:
+    def __iter__(self) -> Iterator[PendingRequest]:
         return iter(self._present)
 
-    def join(self, ticket: Ticket, now: float) -> None:
+    def join(self, pending: PendingRequest, now: float) -> None:
         """Put a request at the end of its lane's line."""
-        self._remember(ticket)
-        desk = self.desks[ticket.prepared.request.lane]
-        desk.seats.join(ticket, ticket.prepared.evaluations, now=now)
+        self._remember(pending)
+        queue = self.queues[pending.prepared.request.lane]
+        queue.seats.join(pending, pending.prepared.evaluations, now=now)
 
-    def remove(self, ticket: Ticket) -> None:
+    def remove(self, pending: PendingRequest) -> None:
         """Take a request out of wherever it is; nothing for one that is not here."""
-        if ticket not in self._present:
+        if pending not in self._present:
             return
-        request = ticket.prepared.request
-        del self._present[ticket]
+        request = pending.prepared.request
+        del self._present[pending]
         same = self._by_request[request]
-        del same[ticket]
+        del same[pending]
         if not same:
             del self._by_request[request]
-        self.interrupted.pop(ticket, None)
-        self.desks[request.lane].seats.leave(ticket)
-        for flight in self.every_flight():
-            flight.pictures.pop(ticket, None)
+        self.interrupted.pop(pending, None)
+        self.queues[request.lane].seats.leave(pending)
+        for batch in self.every_batch():
+            batch.pictures.pop(pending, None)
 
-    def take_seats(self, desk: Desk, now: float) -> list[Placement[Ticket]]:
+    def take_seats(self, queue: LaneQueue, now: float) -> list[Placement[PendingRequest]]:
         """Give the free seats of a desk to whoever is first in its line."""
-        placements = desk.seats.take_seats(now)
+        placements = queue.seats.take_seats(now)
         for placement in placements:
-            placement.ticket.seated_at = now
-            placement.ticket.move(State.SEATED)
+            placement.request.seated_at = now
+            placement.request.move(State.SEATED)
         return placements
 
-    def plan_run(self, flight: Flight, limits: RunLimits) -> None:
+    def plan_run(self, batch: InFlightBatch, limits: RunLimits) -> None:
         """Decide what a flight's run does; requests that it finishes go from their seats to the flight."""
-        flight.spans = flight.desk.seats.plan_run(limits)
-        for span in flight.spans:
+        batch.spans = batch.queue.seats.plan_run(limits)
+        for span in batch.spans:
             if span.last:
-                flight.pictures[span.ticket] = None
-                span.ticket.move(State.IN_FLIGHT)
+                batch.pictures[span.request] = None
+                span.request.move(State.IN_FLIGHT)
 
-    def launch(self, flight: Flight) -> None:
+    def launch(self, batch: InFlightBatch) -> None:
         """Put a flight that has been prepared behind those under way."""
         self.preparing = None
-        self.flights.append(flight)
+        self.in_flight.append(batch)
 
-    def decode_alone(self, pictures: Mapping[Ticket, Picture], desk: Desk, now: float) -> None:
+    def decode_alone(self, pictures: Mapping[PendingRequest, Picture], queue: LaneQueue, now: float) -> None:
         """Give requests, of the line or of a flight, a flight of their own in which latents are decoded."""
-        for ticket in pictures:
-            desk.seats.leave(ticket)
-            for flight in self.every_flight():
-                flight.pictures.pop(ticket, None)
-            ticket.move(State.IN_FLIGHT)
-        self.flights.append(Flight(desk=desk, queued_at=now, pictures=dict(pictures)))
+        for pending in pictures:
+            queue.seats.leave(pending)
+            for batch in self.every_batch():
+                batch.pictures.pop(pending, None)
+            pending.move(State.IN_FLIGHT)
+        self.in_flight.append(InFlightBatch(queue=queue, queued_at=now, pictures=dict(pictures)))
 
-    def land(self, flight: Flight) -> None:
+    def land(self, batch: InFlightBatch) -> None:
         """Note that the devices have done a flight's work."""
-        for ticket in flight.pictures:
-            ticket.move(State.DECODED)
+        for pending in batch.pictures:
+            pending.move(State.DECODED)
 
-    def retire(self, flight: Flight) -> None:
+    def retire(self, batch: InFlightBatch) -> None:
         """Forget a flight that everybody has left."""
-        if flight in self.flights:
-            self.flights.remove(flight)
+        if batch in self.in_flight:
+            self.in_flight.remove(batch)
 
-    def begin_anew(self, desk: Desk, tickets: Sequence[Ticket], *, alone: bool, now: float) -> None:
+    def begin_anew(
+        self, queue: LaneQueue, requests: Sequence[PendingRequest], *, alone: bool, now: float
+    ) -> None:
         """Put requests at the front of their line; those to be painted `alone` share no run with others."""
-        for ticket in tickets:
-            self.interrupted.pop(ticket, None)
-            for flight in self.every_flight():
-                flight.pictures.pop(ticket, None)
-            ticket.decoded_again = False
-            ticket.move(State.WAITING)
-        people = [(ticket, ticket.prepared.evaluations) for ticket in tickets]
-        desk.seats.rejoin(people, alone=alone, now=now)
+        for pending in requests:
+            self.interrupted.pop(pending, None)
+            for batch in self.every_batch():
+                batch.pictures.pop(pending, None)
+            pending.decoded_again = False
+            pending.move(State.WAITING)
+        people = [(pending, pending.prepared.evaluations) for pending in requests]
+        queue.seats.rejoin(people, alone=alone, now=now)
 
-    def empty(self, desk: Desk, lost: Sequence[Flight]) -> list[Ticket]:
+    def empty(self, queue: LaneQueue, lost: Sequence[InFlightBatch]) -> list[PendingRequest]:
         """Interrupt whatever sits at a desk or is in one of its `lost` flights, and return it."""
-        tickets = [ticket for flight in lost for ticket in flight.pictures]
-        tickets += desk.clear_seats()
-        self.interrupted |= dict.fromkeys(tickets)
-        self.flights = deque(flight for flight in self.flights if flight not in lost)
+        requests = [pending for batch in lost for pending in batch.pictures]
+        requests += queue.clear_seats()
+        self.interrupted |= dict.fromkeys(requests)
+        self.in_flight = deque(batch for batch in self.in_flight if batch not in lost)
         if self.preparing in lost:
             self.preparing = None
-        return tickets
+        return requests
 
-    def every_flight(self) -> Iterator[Flight]:
+    def every_batch(self) -> Iterator[InFlightBatch]:
         """The flights under way and that being prepared."""
-        yield from self.flights
+        yield from self.in_flight
         if self.preparing is not None:
             yield self.preparing
 
-    def flights_of(self, desk: Desk) -> list[Flight]:
+    def batches_of(self, queue: LaneQueue) -> list[InFlightBatch]:
         """The flights of one desk."""
-        return [flight for flight in self.every_flight() if flight.desk is desk]
+        return [batch for batch in self.every_batch() if batch.queue is queue]
 
     def anew(self) -> RequestTable:
         """Return another of the same requests: the lines as they are, seats and flights empty."""
-        other = RequestTable({lane: desk.anew() for lane, desk in self.desks.items()})
-        for ticket in self._present:
-            other._remember(ticket)
-            if ticket.state is not State.WAITING:
-                other.interrupted[ticket] = None
+        other = RequestTable({lane: queue.anew() for lane, queue in self.queues.items()})
+        for pending in self._present:
+            other._remember(pending)
+            if pending.state is not State.WAITING:
+                other.interrupted[pending] = None
         return other
 
-    def _remember(self, ticket: Ticket) -> None:
-        self._present[ticket] = None
-        self._by_request.setdefault(ticket.prepared.request, {})[ticket] = None
+    def _remember(self, pending: PendingRequest) -> None:
+        self._present[pending] = None
+        self._by_request.setdefault(pending.prepared.request, {})[pending] = None

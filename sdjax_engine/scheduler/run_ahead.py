@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sdjax_engine.scheduler.in_flight import Flight
-from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.in_flight import InFlightBatch
+from sdjax_engine.scheduler.lane_queue import LaneQueue
 
 RUNS_AHEAD = 1
 """Runs that the devices have before them while the host waits for an earlier one."""
@@ -26,22 +26,22 @@ MARGIN = 2.0
 AT_ONCE = float("-inf")
 
 
-def runs_ahead(desk: Desk | None) -> int:
+def runs_ahead(queue: LaneQueue | None) -> int:
     """How many runs the devices have before them while the host waits, the last being this desk's."""
-    if desk is None:
+    if queue is None:
         return 0
-    if desk.seats.in_line:
-        return RUNS_AHEAD_OF_A_LINE_ON_SEVERAL if desk.on_several_devices else RUNS_AHEAD_OF_A_LINE
-    return RUNS_AHEAD_OF_MANY if len(desk.seats) >= MANY_SEATS else RUNS_AHEAD
+    if queue.seats.in_line:
+        return RUNS_AHEAD_OF_A_LINE_ON_SEVERAL if queue.on_several_devices else RUNS_AHEAD_OF_A_LINE
+    return RUNS_AHEAD_OF_MANY if len(queue.seats) >= MANY_SEATS else RUNS_AHEAD
 
 
-def next_run_at(flights: Sequence[Flight], landed_at: float) -> float:
+def next_run_at(in_flight: Sequence[InFlightBatch], landed_at: float) -> float:
     """When the run behind these flights should be queued; the one before them landed at `landed_at`."""
-    if len(flights) != 1 or flights[0].run is None or flights[0].uneven:
+    if len(in_flight) != 1 or in_flight[0].run is None or in_flight[0].uneven:
         return AT_ONCE
-    [flight] = flights
-    desk = flight.desk
-    if not desk.seats.open_to_newcomers or desk.quickest is None:
+    [batch] = in_flight
+    queue = batch.queue
+    if not queue.seats.open_to_newcomers or queue.quickest is None:
         return AT_ONCE
-    ends = max(flight.queued_at, landed_at) + flight.evaluations * desk.quickest
-    return ends - MARGIN * desk.seconds_to_queue
+    ends = max(batch.queued_at, landed_at) + batch.evaluations * queue.quickest
+    return ends - MARGIN * queue.seconds_to_queue

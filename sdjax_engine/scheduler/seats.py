@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
-Ticket = TypeVar("Ticket", bound=Hashable)
+Request = TypeVar("Request", bound=Hashable)
 
 # Seats of a device where nobody says how many. On a slice of the CPU one picture fills the core: a second
 # seat saves nothing and doubles the time of a picture alone. An accelerator is idle with less than a few.
@@ -43,39 +43,39 @@ class RunLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement(Generic[Ticket]):
+class Placement(Generic[Request]):
     """A ticket that has just taken `seat`."""
 
     seat: int
-    ticket: Ticket
+    request: Request
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span(Generic[Ticket]):
+class Span(Generic[Request]):
     """What one seat does in a run: the evaluations from `start` up to, not including, `stop`."""
 
     seat: int
-    ticket: Ticket
+    request: Request
     start: int
     stop: int
     last: bool
 
 
 @dataclass(kw_only=True)
-class Waiting(Generic[Ticket]):
+class Waiting(Generic[Request]):
     """Somebody in the line, who came at the time `since`; who is to sit `alone` shares no run with others."""
 
-    ticket: Ticket
+    request: Request
     evaluations: int
     since: float
     alone: bool = False
 
 
 @dataclass(kw_only=True)
-class Seated(Generic[Ticket]):
+class Seated(Generic[Request]):
     """A request in a seat."""
 
-    ticket: Ticket
+    request: Request
     evaluations: int
     done: int = 0
     alone: bool = False
@@ -86,7 +86,7 @@ class Seated(Generic[Ticket]):
         return self.evaluations - self.done
 
 
-class Seats(Generic[Ticket]):
+class Seats(Generic[Request]):
     """The line and the seats of one lane.
 
     Seat `i` is on device `i // seats_per_device`.
@@ -94,7 +94,7 @@ class Seats(Generic[Ticket]):
 
     def __init__(self, *, devices: int, seats_per_device: int) -> None:
         self._devices = devices
-        self._line: OrderedDict[Ticket, Waiting[Ticket]] = OrderedDict()
+        self._line: OrderedDict[Request, Waiting[Request]] = OrderedDict()
         self.resize(seats_per_device)
 
     def __len__(self) -> int:
@@ -102,17 +102,17 @@ class Seats(Generic[Ticket]):
         return len(self._seats)
 
     @property
-    def tickets(self) -> list[Ticket]:
+    def requests(self) -> list[Request]:
         """Every request here, the seated before the waiting."""
         return self.seated + self.waiting
 
     @property
-    def seated(self) -> list[Ticket]:
+    def seated(self) -> list[Request]:
         """Every request in a seat, in the order of the seats."""
-        return [person.ticket for _, person in self._people()]
+        return [person.request for _, person in self._people()]
 
     @property
-    def waiting(self) -> list[Ticket]:
+    def waiting(self) -> list[Request]:
         """Everybody in the line."""
         return list(self._line)
 
@@ -138,7 +138,7 @@ class Seats(Generic[Ticket]):
     def resize(self, seats_per_device: int) -> None:
         """Give every device so many seats, all empty; the line stays."""
         self._seats_per_device = seats_per_device
-        self._seats: list[Seated[Ticket] | None] = [None] * (self._devices * seats_per_device)
+        self._seats: list[Seated[Request] | None] = [None] * (self._devices * seats_per_device)
 
     def anew(self, seats_per_device: int) -> Self:
         """Return the same line before so many empty seats on each device."""
@@ -147,23 +147,23 @@ class Seats(Generic[Ticket]):
         other.resize(seats_per_device)
         return other
 
-    def join(self, ticket: Ticket, evaluations: int, *, now: float = 0.0) -> None:
+    def join(self, request: Request, evaluations: int, *, now: float = 0.0) -> None:
         """Stand at the line's end; the picture takes `evaluations` of the network."""
-        self._line[ticket] = Waiting(ticket=ticket, evaluations=evaluations, since=now)
+        self._line[request] = Waiting(request=request, evaluations=evaluations, since=now)
 
-    def rejoin(self, people: Iterable[tuple[Ticket, int]], *, alone: bool, now: float = 0.0) -> None:
+    def rejoin(self, people: Iterable[tuple[Request, int]], *, alone: bool, now: float = 0.0) -> None:
         """Stand at the line's front, in this order, to begin anew: each with its evaluations."""
         first = self._first_in_line()
         since = now if first is None else min(now, first.since)  # the front has always waited longest
-        for ticket, evaluations in reversed(list(people)):
-            self._line[ticket] = Waiting(ticket=ticket, evaluations=evaluations, since=since, alone=alone)
-            self._line.move_to_end(ticket, last=False)
+        for request, evaluations in reversed(list(people)):
+            self._line[request] = Waiting(request=request, evaluations=evaluations, since=since, alone=alone)
+            self._line.move_to_end(request, last=False)
 
-    def leave(self, ticket: Ticket) -> bool:
+    def leave(self, request: Request) -> bool:
         """Leave the line or the seat; False for somebody who has neither."""
-        if self._line.pop(ticket, None) is not None:
+        if self._line.pop(request, None) is not None:
             return True
-        taken = (number for number, person in self._people() if person.ticket == ticket)
+        taken = (number for number, person in self._people() if person.request == request)
         seat = next(taken, None)
         if seat is not None:
             self._seats[seat] = None
@@ -178,7 +178,7 @@ class Seats(Generic[Ticket]):
         """When somebody who only waits will be ready without anybody coming; None: no such time."""
         return None
 
-    def take_seats(self, now: float = 0.0) -> list[Placement[Ticket]]:
+    def take_seats(self, now: float = 0.0) -> list[Placement[Request]]:
         """Seat as many waiting requests as there is room for, on the emptiest devices first."""
         del now
         placements = []
@@ -186,14 +186,14 @@ class Seats(Generic[Ticket]):
             seat = self._best_seat()
             if seat is None:
                 break
-            del self._line[person.ticket]
+            del self._line[person.request]
             self._seats[seat] = Seated(
-                ticket=person.ticket, evaluations=person.evaluations, alone=person.alone
+                request=person.request, evaluations=person.evaluations, alone=person.alone
             )
-            placements.append(Placement(seat=seat, ticket=person.ticket))
+            placements.append(Placement(seat=seat, request=person.request))
         return placements
 
-    def plan_run(self, limits: RunLimits | None = None) -> list[Span[Ticket]]:
+    def plan_run(self, limits: RunLimits | None = None) -> list[Span[Request]]:
         """Decide the next run and count it as done: finished seats are free again. Empty: nobody sits."""
         length = self._run_length(limits or RunLimits())
         if not length:
@@ -206,7 +206,7 @@ class Seats(Generic[Ticket]):
             spans.append(
                 Span(
                     seat=seat,
-                    ticket=seated.ticket,
+                    request=seated.request,
                     start=start,
                     stop=seated.done,
                     last=not seated.left,
@@ -216,16 +216,16 @@ class Seats(Generic[Ticket]):
                 self._seats[seat] = None
         return spans
 
-    def clear_seats(self) -> list[Ticket]:
+    def clear_seats(self) -> list[Request]:
         """Empty every seat and return the requests that had one; those that wait stay."""
         seated = self.seated
         self.resize(self._seats_per_device)
         return seated
 
-    def _first_in_line(self) -> Waiting[Ticket] | None:
+    def _first_in_line(self) -> Waiting[Request] | None:
         return next(iter(self._line.values()), None)
 
-    def _people(self) -> Iterator[tuple[int, Seated[Ticket]]]:
+    def _people(self) -> Iterator[tuple[int, Seated[Request]]]:
         for seat, seated in enumerate(self._seats):
             if seated is not None:
                 yield seat, seated
@@ -236,7 +236,7 @@ class Seats(Generic[Ticket]):
             counts[seat // self._seats_per_device] += 1
         return counts
 
-    def _may_sit(self, newcomer: Waiting[Ticket]) -> bool:
+    def _may_sit(self, newcomer: Waiting[Request]) -> bool:
         people = [person for _, person in self._people()]
         return not people or not (newcomer.alone or any(person.alone for person in people))
 

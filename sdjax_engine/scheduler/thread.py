@@ -14,10 +14,10 @@ from concurrent.futures import Future
 
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import EngineClosed, EngineError, Image, Lane, OnProgress
-from sdjax_engine.scheduler.intake import Door
-from sdjax_engine.scheduler.lane_queue import Desk
-from sdjax_engine.scheduler.loop import Painting
-from sdjax_engine.scheduler.watchdog import Abandoned, Watch
+from sdjax_engine.scheduler.intake import Intake
+from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.loop import Scheduler
+from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ LOOKS = 10  # how often the watcher looks within `stuck_after`, at least
 MOST_SECONDS_BETWEEN_LOOKS = 5.0
 
 
-class PaintingThread:
+class EngineThread:
     """Runs the loop; every method may be called from any thread.
 
     `stuck_after` is how many seconds of silence, beyond what work usually takes, make devices stuck (0:
@@ -36,25 +36,25 @@ class PaintingThread:
 
     def __init__(
         self,
-        desks: Mapping[Lane, Desk],
+        queues: Mapping[Lane, LaneQueue],
         *,
         clock: Callable[[], float],
         stuck_after: float = 0.0,
     ) -> None:
         self._clock = clock
         self._stuck_after = stuck_after
-        self._door = Door(clock)
+        self._intake = Intake(clock)
         self._restarts = 0
         self._hanging = False
         self._ended = threading.Event()
-        self._painting = Painting(desks, clock=clock, watch=self._new_watch())
-        self._thread = self._thread_for(self._painting)
+        self._scheduler = Scheduler(queues, clock=clock, watchdog=self._new_watchdog())
+        self._thread = self._thread_for(self._scheduler)
         self._guarding = threading.Thread(target=self._guard, name="sdjax-engine watch", daemon=True)
 
     @property
-    def desks(self) -> Mapping[Lane, Desk]:
+    def queues(self) -> Mapping[Lane, LaneQueue]:
         """The desks that are open."""
-        return self._door.desks(self._painting)
+        return self._intake.queues(self._scheduler)
 
     @property
     def restarts(self) -> int:
@@ -62,14 +62,14 @@ class PaintingThread:
         return self._restarts
 
     @property
-    def painted_for(self) -> bool:
+    def has_requests(self) -> bool:
         """Whether anybody waits for an answer."""
-        return self._door.painted_for
+        return self._intake.has_requests
 
     @property
-    def kept_waiting(self) -> bool:
+    def has_unserved(self) -> bool:
         """Whether anybody waits for a lane that is not open, or for one to start from pictures."""
-        return self._door.kept_waiting
+        return self._intake.has_unserved
 
     def start(self) -> None:
         """Begin to work."""
@@ -77,28 +77,28 @@ class PaintingThread:
         if self._stuck_after:
             self._guarding.start()
 
-    def open_desk(self, desk: Desk) -> None:
+    def open_queue(self, queue: LaneQueue) -> None:
         """Serve one more lane, and whoever waits for it."""
-        self._door.open_desk(desk)
+        self._intake.open_queue(queue)
 
     def look_again(self) -> None:
         """See whether a desk can now do what somebody waits for: start from pictures."""
-        self._door.look_again()
+        self._intake.look_again()
 
     def fail_lane(self, lane: Lane, error: EngineError, *, pictures_only: bool = False) -> None:
         """Answer whoever waits for a lane that is not open, and whoever will, with `error`.
 
         With `pictures_only`, those who start from a picture in a lane that can only paint from noise.
         """
-        self._door.fail_lane(lane, error, pictures_only=pictures_only)
+        self._intake.fail_lane(lane, error, pictures_only=pictures_only)
 
     def has_failed(self, lane: Lane) -> bool:
         """Whether a lane could not be opened."""
-        return self._door.has_failed(lane)
+        return self._intake.has_failed(lane)
 
     def submit(self, prepared: Prepared, on_progress: OnProgress | None) -> Future[Image]:
         """Put a request in its lane's line; raises EngineClosed."""
-        return self._door.submit(prepared, on_progress)
+        return self._intake.submit(prepared, on_progress)
 
     def close(self, *, drain: bool) -> None:
         """Let nobody in any more, and return when everybody has been answered and both threads have ended.
@@ -106,7 +106,7 @@ class PaintingThread:
         One that went on while the interpreter is torn down could be the last to hold arrays, and freeing an
         array then ends the process with an abort. Only a thread that hangs is not waited for.
         """
-        self._door.close(drop=not drain)
+        self._intake.close(drop=not drain)
         if threading.current_thread() in (self._thread, self._guarding) or self._thread.ident is None:
             return
         self._ended.wait()
@@ -115,17 +115,17 @@ class PaintingThread:
         if not self._hanging:
             self._thread.join()
 
-    def _new_watch(self) -> Watch:
-        return Watch(clock=self._clock, stuck_after=self._stuck_after)
+    def _new_watchdog(self) -> Watchdog:
+        return Watchdog(clock=self._clock, stuck_after=self._stuck_after)
 
-    def _thread_for(self, painting: Painting) -> threading.Thread:
-        return threading.Thread(target=self._work, args=(painting,), name="sdjax-engine", daemon=True)
+    def _thread_for(self, scheduler: Scheduler) -> threading.Thread:
+        return threading.Thread(target=self._work, args=(scheduler,), name="sdjax-engine", daemon=True)
 
-    def _work(self, painting: Painting) -> None:
+    def _work(self, scheduler: Scheduler) -> None:
         try:
-            while self._door.let_in(painting):
-                painting.turn()
-            painting.land_everything()  # a process that ended while the devices work could break
+            while self._intake.wait_for_work(scheduler):
+                scheduler.turn()
+            scheduler.land_everything()  # a process that ended while the devices work could break
         except Abandoned:  # everything is the next thread's by now
             logger.warning("the devices have answered the thread that was left behind")
         except BaseException:
@@ -136,9 +136,9 @@ class PaintingThread:
 
     def _end(self, reason: str) -> None:
         """Let nobody in, and answer every request that is still here, whatever its callbacks do."""
-        for ticket in self._door.shut():
+        for pending in self._intake.shut():
             try:
-                ticket.fail(EngineClosed(reason))
+                pending.fail(EngineClosed(reason))
             except BaseException:
                 logger.exception("a callback failed")
         self._ended.set()
@@ -147,7 +147,7 @@ class PaintingThread:
         """Look again and again whether the devices keep the thread waiting for too long."""
         while not self._ended.wait(min(MOST_SECONDS_BETWEEN_LOOKS, self._stuck_after / LOOKS)):
             try:
-                if self._painting.watch.abandon():
+                if self._scheduler.watchdog.abandon():
                     self._replace()
             except Exception:
                 logger.exception("the thread that hangs cannot be replaced: the engine is given up")
@@ -155,14 +155,14 @@ class PaintingThread:
 
     def _replace(self) -> None:
         """Leave the stuck thread behind; give the engine up where that has not helped before."""
-        stuck = self._painting
+        stuck = self._scheduler
         if self._restarts and not stuck.landed:
             logger.error("the devices still do not answer: the engine is given up")
             self._give_up()
             return
         logger.error("the devices do not answer: their work begins anew")
-        self._painting = stuck.anew(self._new_watch())
-        self._thread = self._thread_for(self._painting)
+        self._scheduler = stuck.anew(self._new_watchdog())
+        self._thread = self._thread_for(self._scheduler)
         self._restarts += 1
         self._thread.start()
 

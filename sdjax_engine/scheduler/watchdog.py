@@ -16,7 +16,7 @@ class Abandoned(BaseException):
     """The thread that this is raised in waited for stuck devices; another has taken its place."""
 
 
-class Watch:
+class Watchdog:
     """Watches one thread's calls of the devices; that uses `call`, another asks whether to `abandon` it.
 
     A thread is only ever abandoned within a call of the devices, and ends right after it. What it changes

@@ -22,10 +22,10 @@ from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import DevicesFailed, EngineError, Lane, Offer
-from sdjax_engine.scheduler.lane_queue import Desk
-from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
-from sdjax_engine.scheduler.thread import PaintingThread
+from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import Step
 from sdjax_engine.weights import load_checkpoint
@@ -34,7 +34,7 @@ from sdjax_engine.wording import first_line
 CORES_FOR_A_LANE = 4
 """A lane's programs are compiled two at a time: more lanes at once only where cores would be idle."""
 
-NewSeats = Callable[..., Seats[Ticket]]
+NewSeats = Callable[..., Seats[PendingRequest]]
 """Makes the seats of a lane from `devices` and `seats_per_device`."""
 
 
@@ -54,7 +54,7 @@ def pictures_of(lane: Lane) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Opening:
+class Registry:
     """Makes lanes ready one by one; `lanes` are all that there will be, those wanted first at the front."""
 
     config: EngineConfig
@@ -77,7 +77,7 @@ class Opening:
         residency: Residency,
         usage: Usage,
         new_seats: NewSeats = Seats,
-    ) -> Opening:
+    ) -> Registry:
         """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
         with refused_by_devices():
             models = load_models(config, compiler, residency)
@@ -125,7 +125,7 @@ class Opening:
         """How many lanes may be made ready at once."""
         return max(1, devices.usable_cores() // CORES_FOR_A_LANE)
 
-    def desk(self, lane: Lane) -> Desk:
+    def queue(self, lane: Lane) -> LaneQueue:
         """Make a lane ready for whoever starts from noise; raises DevicesFailed."""
         with refused_by_devices():
             device = open_lane(
@@ -133,14 +133,14 @@ class Opening:
             )
             with self._lock:
                 self._devices[lane] = device
-        return Desk(device=device, seats=self._seats(device.seats_per_device))
+        return LaneQueue(device=device, seats=self._seats(device.seats_per_device))
 
-    def first_desk(self) -> Desk:
+    def first_queue(self) -> LaneQueue:
         """Make the lane ready that is wanted first, its model on the devices; raises DevicesFailed."""
-        desk = self.desk(self.lanes[0])
+        queue = self.queue(self.lanes[0])
         with refused_by_devices():
             self.residency.bring(self.lanes[0].model)
-        return desk
+        return queue
 
     def lines(self) -> list[str]:
         """What is to be said of seats and memory once everything is there."""
@@ -169,18 +169,18 @@ class Opening:
             devices.report(self.compiler.mesh)[0],
         ]
 
-    def steps(self, thread: PaintingThread) -> list[Step]:
+    def steps(self, thread: EngineThread) -> list[Step]:
         """Return what is left to be made ready for people in `thread`, in the order of use."""
-        opened = thread.desks
+        opened = thread.queues
         steps = {str(lane): self._lane_step(lane, thread) for lane in self.lanes if lane not in opened}
         if self.config.start_pictures:
             steps |= {name: self._pictures_step(name, thread) for name in map(pictures_of, self.lanes)}
         steps |= {step.name: step for step in self._retry_steps()}
         return [steps[name] for name in self.usage.in_order(list(steps))]
 
-    def _lane_step(self, lane: Lane, thread: PaintingThread) -> Step:
+    def _lane_step(self, lane: Lane, thread: EngineThread) -> Step:
         def make() -> None:
-            thread.open_desk(self.desk(lane))
+            thread.open_queue(self.queue(lane))
             with self._lock:
                 with_pictures, with_retry = pictures_of(lane) in self._with_pictures, lane in self._with_retry
             if with_pictures:
@@ -193,7 +193,7 @@ class Opening:
 
         return Step(name=str(lane), make=make, fail=fail)
 
-    def _pictures_step(self, name: str, thread: PaintingThread) -> Step:
+    def _pictures_step(self, name: str, thread: EngineThread) -> Step:
         served = [lane for lane in self.lanes if pictures_of(lane) == name]
 
         def make() -> None:
@@ -239,7 +239,7 @@ class Opening:
         except jax.errors.JaxRuntimeError as error:
             self.compiler.tell(f"{lane} cannot decode again in float32: {first_line(error)}")
 
-    def _prepare_pictures(self, lane: Lane, thread: PaintingThread) -> None:
+    def _prepare_pictures(self, lane: Lane, thread: EngineThread) -> None:
         """Let images of an open lane start from pictures; where that cannot be, only those images fail."""
         with self._lock:
             device = self._devices[lane]
@@ -251,7 +251,7 @@ class Opening:
             thread.fail_lane(lane, error, pictures_only=True)
         thread.look_again()
 
-    def _seats(self, seats_per_device: int) -> Seats[Ticket]:
+    def _seats(self, seats_per_device: int) -> Seats[PendingRequest]:
         """Return empty seats on every device."""
         count = devices.device_count(self.compiler.mesh)
         return self.new_seats(devices=count, seats_per_device=seats_per_device)

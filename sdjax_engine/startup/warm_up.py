@@ -27,12 +27,12 @@ class People(Protocol):
     """Those for whom an engine paints."""
 
     @property
-    def painted_for(self) -> bool:
+    def has_requests(self) -> bool:
         """Whether anybody waits for a picture."""
         ...
 
     @property
-    def kept_waiting(self) -> bool:
+    def has_unserved(self) -> bool:
         """Whether anybody waits for something that is not ready."""
         ...
 
@@ -97,9 +97,9 @@ class WarmUp:
     def _give_way(self, people: People) -> None:
         """Let those be painted first who are here, and whoever comes within a moment."""
         begun = quiet_since = time.monotonic()
-        while not (self._stopping.wait(LOOKS) or people.kept_waiting):
+        while not (self._stopping.wait(LOOKS) or people.has_unserved):
             now = time.monotonic()
-            if people.painted_for:
+            if people.has_requests:
                 quiet_since = now
             if now - quiet_since > MOMENT or now - begun > PATIENCE:
                 return

@@ -30,54 +30,54 @@ class Evening(RuleBasedStateMachine):
 
     @rule(evaluations=st.integers(1, 60))
     def come(self, evaluations: int) -> None:
-        ticket = len(self.evaluations) + 1
-        self.evaluations[ticket] = evaluations
-        self.seats.join(ticket, evaluations, now=self.now)
-        self.line.append(ticket)
+        request = len(self.evaluations) + 1
+        self.evaluations[request] = evaluations
+        self.seats.join(request, evaluations, now=self.now)
+        self.line.append(request)
 
     @rule()
     def run(self) -> None:
         self.now += 1
         for placement in self.seats.take_seats(self.now):
-            assert placement.ticket == self.line.pop(0), "the line is kept"
+            assert placement.request == self.line.pop(0), "the line is kept"
         free = len(self.seats) - len(self.seats.seated)
         assert self.alone or not (free and self.seats.waiting)
         spans = self.seats.plan_run()
         assert len({span.seat for span in spans}) == len(spans)
-        assert len(spans) <= 1 or not self.alone & {span.ticket for span in spans}
+        assert len(spans) <= 1 or not self.alone & {span.request for span in spans}
         for span in spans:
             assert span.start < span.stop
-            assert self.painted[span.ticket] == span.start, "an evaluation was skipped or made twice"
-            self.painted[span.ticket] = span.stop
-            assert span.last == (span.stop == self.evaluations[span.ticket])
+            assert self.painted[span.request] == span.start, "an evaluation was skipped or made twice"
+            self.painted[span.request] = span.stop
+            assert span.last == (span.stop == self.evaluations[span.request])
             if span.last:
-                self.finished.append(span.ticket)
-                self.alone.discard(span.ticket)
+                self.finished.append(span.request)
+                self.alone.discard(span.request)
 
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
         unwanted = (
             data.draw(st.sets(st.sampled_from(sorted(self.evaluations)))) if self.evaluations else set()
         )
-        dropped = {ticket for ticket in unwanted if self.seats.leave(ticket)}
+        dropped = {request for request in unwanted if self.seats.leave(request)}
         assert dropped == unwanted - self.gone - set(self.finished)
         self.gone |= dropped
         self.alone -= self.gone
-        self.line = [ticket for ticket in self.line if ticket not in self.gone]
+        self.line = [request for request in self.line if request not in self.gone]
 
     @rule(alone=st.booleans())
     def break_down(self, alone: bool) -> None:
         """The devices fail, and everybody seated begins anew before the others."""
         seated = self.seats.clear_seats()
-        for ticket in seated:
-            self.painted[ticket] = 0
-        self.seats.rejoin([(ticket, self.evaluations[ticket]) for ticket in seated], alone=alone)
+        for request in seated:
+            self.painted[request] = 0
+        self.seats.rejoin([(request, self.evaluations[request]) for request in seated], alone=alone)
         self.alone = self.alone | set(seated) if alone else self.alone - set(seated)
         self.line = seated + self.line
 
     @invariant()
     def everybody_is_somewhere_once(self) -> None:
-        places = [*self.seats.tickets, *self.finished, *self.gone]
+        places = [*self.seats.requests, *self.finished, *self.gone]
         assert sorted(places) == sorted(self.evaluations)
 
     @invariant()
@@ -89,12 +89,12 @@ class Evening(RuleBasedStateMachine):
         seats, newcomer, now = copy.deepcopy(self.seats), -1, self.now
         is_open = seats.open_to_newcomers
         seats.join(newcomer, 1, now=self.now)
-        assert is_open == (newcomer in {placement.ticket for placement in seats.take_seats(now)})
+        assert is_open == (newcomer in {placement.request for placement in seats.take_seats(now)})
 
     def teardown(self) -> None:
         """Whoever is still here is painted within the evaluations asked for, without anybody else coming."""
-        left = sum(self.evaluations[ticket] for ticket in self.seats.tickets)
-        while self.seats.tickets:
+        left = sum(self.evaluations[request] for request in self.seats.requests)
+        while self.seats.requests:
             assert self.seats.ready(self.now)
             self.run()
             left -= 1
@@ -110,9 +110,9 @@ def lane(devices: int = 2, seats_per_device: int = 2) -> Seats[str]:
 
 def test_newcomers_spread_over_the_devices_before_they_share_one() -> None:
     seats = lane()
-    for ticket in "abc":
-        seats.join(ticket, 20)
-    assert [(each.seat, each.ticket) for each in seats.take_seats()] == [(0, "a"), (2, "b"), (1, "c")]
+    for request in "abc":
+        seats.join(request, 20)
+    assert [(each.seat, each.request) for each in seats.take_seats()] == [(0, "a"), (2, "b"), (1, "c")]
 
 
 def test_a_newcomer_takes_a_free_seat_while_the_others_go_on() -> None:
@@ -122,7 +122,7 @@ def test_a_newcomer_takes_a_free_seat_while_the_others_go_on() -> None:
     seats.plan_run()
     seats.join("b", 20)
     seats.take_seats()
-    assert {span.ticket: span.start for span in seats.plan_run()} == {"a": LIMITS.short, "b": 0}
+    assert {span.request: span.start for span in seats.plan_run()} == {"a": LIMITS.short, "b": 0}
 
 
 def test_a_run_ends_when_the_next_seat_finishes() -> None:
@@ -130,7 +130,7 @@ def test_a_run_ends_when_the_next_seat_finishes() -> None:
     seats.join("a", 7)
     seats.join("b", 20)
     seats.take_seats()
-    assert [(span.ticket, span.stop, span.last) for span in seats.plan_run()] == [
+    assert [(span.request, span.stop, span.last) for span in seats.plan_run()] == [
         ("a", 7, True),
         ("b", 7, False),
     ]
@@ -161,51 +161,51 @@ def test_nobody_waits_longer_than_the_seats_before_them_take(
 ) -> None:
     """List scheduling's bound (Graham 1966): the work before one over the seats, and the longest of it."""
     seats = lane(devices, seats_per_device)
-    for ticket, count in enumerate(evaluations):
-        seats.join(str(ticket), count)
+    for request, count in enumerate(evaluations):
+        seats.join(str(request), count)
     clock, finished = 0, {}
-    while seats.tickets:
+    while seats.requests:
         seats.take_seats()
         spans = seats.plan_run()
         clock += max(span.stop - span.start for span in spans)
-        finished |= {int(span.ticket): clock for span in spans if span.last}
-    for ticket, end in finished.items():
-        before = evaluations[: ticket + 1]
+        finished |= {int(span.request): clock for span in spans if span.last}
+    for request, end in finished.items():
+        before = evaluations[: request + 1]
         assert end <= sum(before) / len(seats) + max(before)
 
 
 def test_clearing_the_seats_keeps_the_line() -> None:
     seats = lane(devices=1, seats_per_device=1)
-    for ticket in "ab":
-        seats.join(ticket, 20)
+    for request in "ab":
+        seats.join(request, 20)
     seats.take_seats()
     assert seats.clear_seats() == ["a"]
-    assert seats.tickets == ["b"]
+    assert seats.requests == ["b"]
 
 
 def test_who_is_suspected_shares_no_run_with_others() -> None:
     seats = lane(devices=2, seats_per_device=1)
-    for ticket in "abc":
-        seats.join(ticket, 2)
+    for request in "abc":
+        seats.join(request, 2)
     seats.take_seats()
-    seats.rejoin([(ticket, 2) for ticket in seats.clear_seats()], alone=True)
+    seats.rejoin([(request, 2) for request in seats.clear_seats()], alone=True)
     together = []
-    while seats.tickets:
+    while seats.requests:
         seats.take_seats()
-        together.append("".join(span.ticket for span in seats.plan_run()))
+        together.append("".join(span.request for span in seats.plan_run()))
     assert together == ["a", "b", "c"]
 
 
 def test_another_of_the_same_line_shares_nothing_with_the_first() -> None:
     seats = lane(devices=1, seats_per_device=1)
-    for ticket in "ab":
-        seats.join(ticket, 20)
+    for request in "ab":
+        seats.join(request, 20)
     seats.take_seats()
     other = seats.anew(2)
     assert (other.seated, other.waiting, len(other)) == ([], ["b"], 2)
     other.take_seats()
     seats.plan_run()
-    assert (seats.tickets, other.tickets) == (["a", "b"], ["b"])
+    assert (seats.requests, other.requests) == (["a", "b"], ["b"])
 
 
 def test_a_slice_of_the_cpu_has_one_seat_and_an_accelerator_four_unless_told_otherwise() -> None:

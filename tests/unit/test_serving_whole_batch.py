@@ -15,10 +15,10 @@ def test_a_whole_batch_waits_for_every_seat_or_for_its_oldest_request() -> None:
     seats.join("a", 20, now=100.0)
     assert (seats.ready(107.9), seats.wake_at(), seats.take_seats(107.9)) == (False, 108.0, [])
     seats.join("b", 4, now=101.0)
-    assert [each.ticket for each in seats.take_seats(101.0)] == ["a", "b"]
+    assert [each.request for each in seats.take_seats(101.0)] == ["a", "b"]
     seats.join("c", 4, now=101.0)
-    assert [(span.ticket, span.stop, span.last) for span in seats.plan_run()] == [
+    assert [(span.request, span.stop, span.last) for span in seats.plan_run()] == [
         ("a", 20, True),
         ("b", 4, True),
     ]
-    assert [each.ticket for each in seats.take_seats(109.0)] == ["c"]
+    assert [each.request for each in seats.take_seats(109.0)] == ["c"]

@@ -100,8 +100,8 @@ def test_stopping_waits_for_the_step_under_way_and_takes_no_other() -> None:
 class Crowd:
     """People who are painted for, or kept waiting, as a test says."""
 
-    painted_for: bool = True
-    kept_waiting: bool = False
+    has_requests: bool = True
+    has_unserved: bool = False
 
 
 @pytest.mark.parametrize("end", ["painted", "somebody waits for it", "out of patience"])
@@ -113,8 +113,8 @@ def test_a_step_gives_way_to_pictures_in_work(end: str, monkeypatch: pytest.Monk
     warming = warm_up(step("next", made.set), people=crowd)
     if end != "out of patience":
         assert not made.wait(0.5)
-    crowd.painted_for = end != "painted"
-    crowd.kept_waiting = end == "somebody waits for it"
+    crowd.has_requests = end != "painted"
+    crowd.has_unserved = end == "somebody waits for it"
     assert made.wait(DEADLINE)
     assert warming.wait(DEADLINE)
 

@@ -19,8 +19,8 @@ from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.lane_queue import Desk
-from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.startup.registry import lanes
 from sdjax_engine.weights import load_checkpoint
@@ -77,8 +77,8 @@ def open_engine(model: LoadedModel, device_lanes: dict[Lane, DeviceLane]) -> Ite
         *wanted: Lane, sabotaged: Mapping[Lane, DeviceLane] = MappingProxyType({}), **how: Any
     ) -> Engine:
         served = {lane: sabotaged.get(lane, device_lanes[lane]) for lane in wanted or device_lanes}
-        desks = {lane: Desk(device=device, seats=seats_of(device)) for lane, device in served.items()}
-        opened.append(Engine({TINY.model: model}, desks, time.perf_counter, **how))
+        queues = {lane: LaneQueue(device=device, seats=seats_of(device)) for lane, device in served.items()}
+        opened.append(Engine({TINY.model: model}, queues, time.perf_counter, **how))
         return opened[-1]
 
     yield open_one
@@ -91,7 +91,7 @@ def engine(open_engine: OpenEngine) -> Engine:
     return open_engine()
 
 
-def seats_of(device: DeviceLane) -> Seats[Ticket]:
+def seats_of(device: DeviceLane) -> Seats[PendingRequest]:
     return Seats(
         devices=device.seats // SEATS_PER_DEVICE,
         seats_per_device=SEATS_PER_DEVICE,

@@ -189,7 +189,7 @@ def test_a_close_at_once_ends_every_future(open_engine: OpenEngine) -> None:
 def test_nothing_is_under_way_on_the_devices_after_a_close(open_engine: OpenEngine) -> None:
     engine = open_engine()
     submit_and_wait_for_start(engine, LONG)
-    devices: list[Any] = [desk.device for desk in engine._thread.desks.values()]
+    devices: list[Any] = [queue.device for queue in engine._thread.queues.values()]
     engine.close(drain=False)
     assert all(leaf.is_ready() for device in devices for leaf in jax.tree.leaves(device._state))
 

@@ -20,8 +20,8 @@ from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import DevicesFailed, EngineClosed, Lane, Request
-from sdjax_engine.scheduler.thread import PaintingThread
-from sdjax_engine.startup import registry as opening
+from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.startup import registry
 
 DEADLINE = 120.0
 UNGUIDED = like(guidance_scale=1.0)
@@ -78,13 +78,13 @@ def late_lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 @pytest.fixture
 def late_pictures(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """Nobody starts from a picture before the gate is open."""
-    gate, make = Gate(), opening.compile_begin
+    gate, make = Gate(), registry.compile_begin
 
     def make_late(*arguments: object) -> object:
         gate.wait()
         return make(*arguments)
 
-    monkeypatch.setattr(opening, "compile_begin", make_late)
+    monkeypatch.setattr(registry, "compile_begin", make_late)
     yield gate
     gate.opened.set()
 
@@ -216,14 +216,14 @@ def test_a_close_leaves_no_thread_to_the_end_of_the_process(
 
         return ends_late
 
-    monkeypatch.setattr(PaintingThread, "_guard", late(PaintingThread._guard))
+    monkeypatch.setattr(EngineThread, "_guard", late(EngineThread._guard))
     monkeypatch.setattr(Residency, "_learn", late(Residency._learn))
     before = set(threading.enumerate())
     engine = open_engine()
     engine.submit(PLAIN).result(DEADLINE)
-    assert engine._opening is not None
-    (parameters,) = engine._opening.residency._models.values()
-    engine._opening.residency._measure(parameters, 0.0)  # as after a load
+    assert engine._registry is not None
+    (parameters,) = engine._registry.residency._models.values()
+    engine._registry.residency._measure(parameters, 0.0)  # as after a load
     engine.close(drain=False)
     left = {each.name.partition("_")[0] for each in set(threading.enumerate()) - before}
     assert left <= {"sdjax-decode"}, "the interpreter itself waits for a pool's threads"

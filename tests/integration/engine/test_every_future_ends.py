@@ -20,11 +20,11 @@ from scripted_devices import SHORTAGE, Script, ScriptedDevices, pixels_of, prepa
 
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import PaintingFailed, Progress, Trouble
-from sdjax_engine.scheduler.lane_queue import Desk
-from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Painting
-from sdjax_engine.scheduler.pending import State, Ticket
+from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Scheduler
+from sdjax_engine.scheduler.pending import PendingRequest, State
 from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.watchdog import Abandoned, Watch
+from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
 
 STUCK_AFTER = 5.0
 BROKEN = 13  # the seed of a picture that is no number until it is decoded again
@@ -79,33 +79,33 @@ class Evening:
         self.now = 0.0
         self.calls: list[str] = []
         self.events = events
-        self.tickets: list[Ticket] = []
-        self.told: dict[Ticket, list[Progress]] = {}
-        self.cancelled: list[Ticket] = []
-        self.coming: list[Ticket] = []
+        self.requests: list[PendingRequest] = []
+        self.told: dict[PendingRequest, list[Progress]] = {}
+        self.cancelled: list[PendingRequest] = []
+        self.coming: list[PendingRequest] = []
         self.script = Script(on_call=self.on_call, not_numbers=frozenset({BROKEN}))
-        desk = Desk(
+        queue = LaneQueue(
             device=ScriptedDevices(self.script, devices=1, seats_per_device=4),
             seats=Seats(devices=1, seats_per_device=4),
         )
-        self.painting = Painting({desk.lane: desk}, clock=self.clock, watch=self.watch())
+        self.scheduler = Scheduler({queue.lane: queue}, clock=self.clock, watchdog=self.watchdog())
 
     def clock(self) -> float:
         return self.now
 
-    def watch(self) -> Watch:
-        return Watch(clock=self.clock, stuck_after=STUCK_AFTER)
+    def watchdog(self) -> Watchdog:
+        return Watchdog(clock=self.clock, stuck_after=STUCK_AFTER)
 
     def come(self, wanted: Prepared) -> None:
         told: list[Progress] = []
-        ticket = Ticket(prepared=wanted, on_progress=told.append)
-        self.told[ticket] = told
-        self.tickets.append(ticket)
-        self.coming.append(ticket)
+        pending = PendingRequest(prepared=wanted, on_progress=told.append)
+        self.told[pending] = told
+        self.requests.append(pending)
+        self.coming.append(pending)
 
     def on_call(self, name: str) -> None:
         self.now += 0.001
-        check_places(self.painting)
+        check_places(self.scheduler)
         event = self.events.get(len(self.calls))
         self.calls.append(name)
         if isinstance(event, Hang):
@@ -113,86 +113,86 @@ class Evening:
         elif isinstance(event, Fail):
             raise SHORTAGE if event.shortage else RuntimeError("the devices broke")
         elif isinstance(event, Cancel):
-            ticket = self.tickets[event.number % len(self.tickets)]
-            ticket.future.cancel()
-            self.cancelled.append(ticket)
+            pending = self.requests[event.number % len(self.requests)]
+            pending.future.cancel()
+            self.cancelled.append(pending)
         elif isinstance(event, Come):
             self.come(event.wanted)
 
     def hang(self, how: Hang) -> None:
-        stuck = self.painting
+        stuck = self.scheduler
         self.now += 1e6
-        assert stuck.watch.abandon()
-        self.painting = stuck.anew(self.watch())
+        assert stuck.watchdog.abandon()
+        self.scheduler = stuck.anew(self.watchdog())
         for _ in range(how.turns):
             self.turn()
         if how.fails:
             raise RuntimeError("the devices answered after all, with an error")
 
     def turn(self) -> None:
-        for ticket in self.coming:
-            self.painting.join(ticket)
-        for ticket in self.cancelled:
-            self.painting.leave(ticket)
+        for pending in self.coming:
+            self.scheduler.join(pending)
+        for pending in self.cancelled:
+            self.scheduler.leave(pending)
         self.coming, self.cancelled = [], []
-        painting = self.painting
-        if not painting.busy:
-            self.now = max(self.now, painting.wake_at or self.now)
+        scheduler = self.scheduler
+        if not scheduler.busy:
+            self.now = max(self.now, scheduler.wake_at or self.now)
         try:
-            painting.turn()
+            scheduler.turn()
         except Abandoned:
-            assert painting is not self.painting
+            assert scheduler is not self.scheduler
         else:
-            assert painting is self.painting, "a thread that was abandoned went on"
+            assert scheduler is self.scheduler, "a thread that was abandoned went on"
 
     def serve(self, wanted: Sequence[Prepared]) -> None:
         for each in wanted:
             self.come(each)
         turns = 0
-        while self.coming or self.painting.occupied:
+        while self.coming or self.scheduler.occupied:
             self.turn()
             turns += 1
             assert turns < 1000, "somebody waits for ever"
-        self.painting.land_everything()
+        self.scheduler.land_everything()
 
 
-def check_places(painting: Painting) -> None:
+def check_places(scheduler: Scheduler) -> None:
     """Every request is in one place, and its state names that."""
-    table = painting._table
-    places: dict[Ticket, list[set[State]]] = {ticket: [] for ticket in table}
-    for desk in table.desks.values():
-        for ticket in desk.seats.waiting:
-            places[ticket].append({State.WAITING})
-        for ticket in desk.seats.seated:
-            places[ticket].append({State.SEATED})
-    for flight in table.every_flight():
-        for ticket in flight.pictures:
-            places[ticket].append({State.IN_FLIGHT, State.DECODED})
-    for ticket in table.interrupted:
-        places[ticket].append(set(State) - {State.WAITING})
-    for ticket, found in places.items():
-        if not ticket.answered:
+    table = scheduler._table
+    places: dict[PendingRequest, list[set[State]]] = {pending: [] for pending in table}
+    for queue in table.queues.values():
+        for pending in queue.seats.waiting:
+            places[pending].append({State.WAITING})
+        for pending in queue.seats.seated:
+            places[pending].append({State.SEATED})
+    for batch in table.every_batch():
+        for pending in batch.pictures:
+            places[pending].append({State.IN_FLIGHT, State.DECODED})
+    for pending in table.interrupted:
+        places[pending].append(set(State) - {State.WAITING})
+    for pending, found in places.items():
+        if not pending.answered:
             [states] = found
-            assert ticket.state in states
+            assert pending.state in states
 
 
 def check_answers(evening: Evening) -> None:
     assert evening.script.mistakes == []
-    asked = Counter(ticket.prepared.request for ticket in evening.tickets)
-    for ticket in evening.tickets:
-        assert ticket.future.done()
-        request = ticket.prepared.request
+    asked = Counter(pending.prepared.request for pending in evening.requests)
+    for pending in evening.requests:
+        assert pending.future.done()
+        request = pending.prepared.request
         try:
-            image = ticket.future.result(0)
+            image = pending.future.result(0)
         except CancelledError:
             continue
         except PaintingFailed:
-            assert ticket.attempts + 1 == MOST_ATTEMPTS
+            assert pending.attempts + 1 == MOST_ATTEMPTS
         else:
             assert image.request == request
             assert np.array_equal(image.pixels, pixels_of(request.seed))
-        troubles = [progress.trouble for progress in evening.told[ticket] if progress.trouble]
-        assert len([each for each in troubles if each is not Trouble.OUT_OF_MEMORY]) == ticket.attempts
+        troubles = [progress.trouble for progress in evening.told[pending] if progress.trouble]
+        assert len([each for each in troubles if each is not Trouble.OUT_OF_MEMORY]) == pending.attempts
         if asked[request] == 1:
             assert evening.script.admitted[request] <= 1 + len(troubles), "painted without need"
 
@@ -223,7 +223,7 @@ def spend(events: Mapping[int, Event], *parts: Sequence[Prepared]) -> Evening:
 
 def test_an_undisturbed_evening_makes_every_call_of_the_devices_and_everybody_has_their_picture() -> None:
     evening = spend({})
-    assert all(ticket.future.exception(0) is None for ticket in evening.tickets)
+    assert all(pending.future.exception(0) is None for pending in evening.requests)
     made = {"bring", "admit", "denoise", "decode", "decode again", "wait"}
     assert {*made, "fetch", "fetch safety", "fetch latents"} <= set(evening.calls)
 
@@ -232,7 +232,7 @@ def test_an_undisturbed_evening_makes_every_call_of_the_devices_and_everybody_ha
 def test_a_thread_may_be_abandoned_in_any_call_of_the_devices(how: Hang) -> None:
     for call in range(len(spend({}).calls)):
         evening = spend({call: how})
-        assert all(ticket.future.exception(0) is None for ticket in evening.tickets), call
+        assert all(pending.future.exception(0) is None for pending in evening.requests), call
 
 
 @pytest.mark.parametrize("failure", [Fail(), Fail(shortage=True)], ids=str)
@@ -261,8 +261,8 @@ def test_every_future_ends_whatever_becomes_of_the_devices(events: Mapping[int, 
 def test_memory_that_is_short_where_a_picture_is_read_halves_the_seats() -> None:
     calls = spend({}).calls
     evening = spend({calls.index("fetch"): Fail(shortage=True)})
-    [desk] = evening.painting.desks.values()
-    assert len(desk.seats) == 2
-    assert all(ticket.future.exception(0) is None for ticket in evening.tickets)
+    [queue] = evening.scheduler.queues.values()
+    assert len(queue.seats) == 2
+    assert all(pending.future.exception(0) is None for pending in evening.requests)
     told = {progress.trouble for told in evening.told.values() for progress in told if progress.trouble}
     assert told == {Trouble.OUT_OF_MEMORY}

@@ -25,7 +25,7 @@ from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency, Transport
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import DevicesFailed, Lane
-from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.weights import load_checkpoint
 
@@ -60,7 +60,7 @@ def open_both(
     opened: list[Engine] = []
 
     def open_one(residency: Residency) -> Engine:
-        models, desks = {}, {}
+        models, queues = {}, {}
         for name, source in sources.items():
             checkpoint = load_checkpoint(str(source), put=residency.arrivals().put)
             offer = dataclasses.replace(TINY, model=name)
@@ -73,8 +73,8 @@ def open_both(
                 devices=device.seats // SEATS_PER_DEVICE,
                 seats_per_device=SEATS_PER_DEVICE,
             )
-            desks[lane] = Desk(device=device, seats=seats)
-        opened.append(Engine(models, desks, time.perf_counter))
+            queues[lane] = LaneQueue(device=device, seats=seats)
+        opened.append(Engine(models, queues, time.perf_counter))
         return opened[-1]
 
     yield open_one

@@ -15,7 +15,7 @@ from serving_comparison import compare, ideal, simulated
 from serving_devices import Clock, Cost, Costs, SimulatedDevices
 from serving_simulation import Simulation, simulate
 
-from sdjax_engine.scheduler.lane_queue import Desk
+from sdjax_engine.scheduler.lane_queue import LaneQueue
 
 EVALUATION = 0.05
 COSTS = Costs(
@@ -78,10 +78,10 @@ class MovedIn(SimulatedDevices):
 class AfterAMove(Simulation):
     """A simulation on such devices."""
 
-    def desk(self, clock: Clock) -> Desk:
-        """Return an empty desk."""
+    def queue(self, clock: Clock) -> LaneQueue:
+        """Return an empty lane queue."""
         device = MovedIn(clock, self.costs, devices=1, seats_per_device=8)
-        return dataclasses.replace(super().desk(clock), device=device)
+        return dataclasses.replace(super().queue(clock), device=device)
 
 
 @pytest.mark.parametrize(

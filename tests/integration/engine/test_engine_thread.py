@@ -13,12 +13,12 @@ import pytest
 from scripted_devices import LANE, Script, ScriptedDevices, prepared
 
 from sdjax_engine.request import DevicesFailed, EngineClosed, Image, Progress, Trouble
-from sdjax_engine.scheduler.lane_queue import Desk
-from sdjax_engine.scheduler.loop import Painting
-from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.loop import Scheduler
+from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.thread import PaintingThread
-from sdjax_engine.scheduler.watchdog import Watch
+from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.scheduler.watchdog import Watchdog
 
 DEADLINE = 60.0
 STUCK_AFTER = 0.1
@@ -62,13 +62,15 @@ def hanging() -> Iterator[Hanging]:
     how.answers.set()
 
 
-def desk_of(device: ScriptedDevices) -> Desk:
-    seats = Seats[Ticket](devices=1, seats_per_device=device.seats_per_device)
-    return Desk(device=device, seats=seats)
+def queue_of(device: ScriptedDevices) -> LaneQueue:
+    seats = Seats[PendingRequest](devices=1, seats_per_device=device.seats_per_device)
+    return LaneQueue(device=device, seats=seats)
 
 
-def started(hanging: Hanging, *desks: Desk) -> PaintingThread:
-    thread = PaintingThread({desk.lane: desk for desk in desks}, clock=hanging.clock, stuck_after=STUCK_AFTER)
+def started(hanging: Hanging, *queues: LaneQueue) -> EngineThread:
+    thread = EngineThread(
+        {queue.lane: queue for queue in queues}, clock=hanging.clock, stuck_after=STUCK_AFTER
+    )
     thread.start()
     return thread
 
@@ -92,7 +94,7 @@ def test_an_engine_whose_stuck_thread_cannot_be_replaced_tells_everybody_and_clo
         raise RuntimeError("can't start new thread")
 
     hanging.next_hangs = True
-    thread = started(hanging, desk_of(Rigged(hanging.script, refuse)))
+    thread = started(hanging, queue_of(Rigged(hanging.script, refuse)))
     future = thread.submit(prepared(), None)
     with pytest.raises(EngineClosed):
         future.result(DEADLINE)
@@ -111,7 +113,7 @@ def test_a_thread_that_comes_back_while_it_is_replaced_leaves_everything_to_the_
         assert not left.is_alive()
 
     hanging.next_hangs = True
-    thread = started(hanging, desk_of(Rigged(hanging.script, come_back)))
+    thread = started(hanging, queue_of(Rigged(hanging.script, come_back)))
     assert thread.submit(prepared(), None).result(DEADLINE)
     assert thread.restarts == 1
     thread.close(drain=True)
@@ -119,11 +121,11 @@ def test_a_thread_that_comes_back_while_it_is_replaced_leaves_everything_to_the_
 
 @pytest.mark.parametrize("why", ["closed", "lane failed", "given up"])
 def test_a_callback_may_wait_for_another_thread_that_uses_the_engine(why: str, hanging: Hanging) -> None:
-    thread = started(hanging, *([desk_of(Rigged(hanging.script, nothing))] if why == "given up" else []))
+    thread = started(hanging, *([queue_of(Rigged(hanging.script, nothing))] if why == "given up" else []))
     ended: list[bool] = []
 
     def look(_future: Future[Image]) -> None:
-        ended.append(ends(lambda: thread.desks))
+        ended.append(ends(lambda: thread.queues))
 
     hanging.next_hangs = why == "given up"
     future = thread.submit(prepared(), lambda _progress: hang_again(hanging))
@@ -146,10 +148,10 @@ def test_who_begins_anew_is_told_so_with_no_lock_held(hanging: Hanging) -> None:
 
     def look(progress: Progress) -> None:
         if progress.trouble is Trouble.STUCK:
-            ended.append(ends(lambda: thread.desks))
+            ended.append(ends(lambda: thread.queues))
 
     hanging.next_hangs = True
-    thread = started(hanging, desk_of(Rigged(hanging.script, nothing)))
+    thread = started(hanging, queue_of(Rigged(hanging.script, nothing)))
     assert thread.submit(prepared(), look).result(DEADLINE)
     thread.close(drain=True)
     assert ended == [True]
@@ -168,13 +170,15 @@ def test_a_cancelled_image_whose_lane_is_not_open_is_notified_at_once_and_holds_
 def work_of_a_turn(waiting: int) -> int:
     """How many bytecode instructions of the engine a turn takes, with so many in the line."""
     script = Script()
-    desk = desk_of(ScriptedDevices(script, devices=1, seats_per_device=4))
+    queue = queue_of(ScriptedDevices(script, devices=1, seats_per_device=4))
     clock = Hanging().clock
-    painting = Painting({LANE: desk}, clock=clock, watch=Watch(clock=clock, stuck_after=0.0))
+    scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
     for number in range(waiting):
-        painting.join(Ticket(prepared=prepared(seed=number % 200, evaluations=1000, prompt=str(number))))
+        scheduler.join(
+            PendingRequest(prepared=prepared(seed=number % 200, evaluations=1000, prompt=str(number)))
+        )
     for _ in range(4):
-        painting.turn()
+        scheduler.turn()
     count = 0
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
@@ -186,9 +190,9 @@ def work_of_a_turn(waiting: int) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        assert painting.busy
-        assert painting.occupied
-        painting.turn()
+        assert scheduler.busy
+        assert scheduler.occupied
+        scheduler.turn()
     finally:
         sys.settrace(before)
     return count

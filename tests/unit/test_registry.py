@@ -14,9 +14,9 @@ from sdjax_engine.memory.devices import open_mesh, setup_cpu
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer, Sampler
-from sdjax_engine.scheduler.thread import PaintingThread
-from sdjax_engine.startup import registry as opening
-from sdjax_engine.startup.registry import Opening
+from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.startup import registry
+from sdjax_engine.startup.registry import Registry
 from sdjax_engine.startup.usage import Usage
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
@@ -43,9 +43,9 @@ def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
 ) -> None:
     setup_cpu(2)
     mesh, device = open_mesh(), Device()
-    monkeypatch.setattr(opening, "open_lane", lambda *_: device)
+    monkeypatch.setattr(registry, "open_lane", lambda *_: device)
     model = cast("LoadedModel", SimpleNamespace(decodes_in_float32=False))
-    opened = Opening(
+    opened = Registry(
         config=EngineConfig(models=(ModelSpec(source="demo", offer=OFFER),), start_pictures=False),
         compiler=Compiler(mesh=mesh, report=lambda _: None),
         residency=Residency(mesh),
@@ -53,7 +53,7 @@ def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
         lanes=(LANE,),
         usage=Usage(None),
     )
-    thread = PaintingThread({}, clock=lambda: 0.0)
+    thread = EngineThread({}, clock=lambda: 0.0)
     lane, retry = opened.steps(thread)
     steps = {"lane": lane, "retry": retry}
     for name in order:

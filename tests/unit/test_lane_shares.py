@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdjax_engine.scheduler.lane_shares import MOVES_AHEAD, Demand, Turns
+from sdjax_engine.scheduler.lane_shares import MOVES_AHEAD, Demand, LaneShares
 
 LONGEST_RUN = 2.0
 seconds = st.floats(0.01, LONGEST_RUN)
@@ -16,7 +16,7 @@ lanes = st.dictionaries(st.sampled_from("abcde"), st.integers(1, 32), min_size=1
 def test_lanes_that_always_want_have_their_shares_of_the_time(
     wanted: dict[str, int], runs: list[float], move: float
 ) -> None:
-    turns: Turns[str] = Turns()
+    shares: LaneShares[str] = LaneShares()
     served = dict.fromkeys(wanted, 0.0)
     at_work = None
     for run in runs:
@@ -24,9 +24,9 @@ def test_lanes_that_always_want_have_their_shares_of_the_time(
             lane: Demand(seats=seats, move_seconds=0.0 if lane == at_work else move)
             for lane, seats in wanted.items()
         }
-        at_work = turns.choose(demands)
+        at_work = shares.choose(demands)
         assert at_work is not None
-        turns.charge(at_work, run, wanted[at_work])
+        shares.charge(at_work, run, wanted[at_work])
         served[at_work] += run
     for one, one_seats in wanted.items():
         for other, other_seats in wanted.items():
@@ -38,20 +38,20 @@ def test_lanes_that_always_want_have_their_shares_of_the_time(
 def test_a_lane_that_comes_late_neither_waits_for_ever_nor_makes_up_for_its_absence(
     wanted: dict[str, int], runs: list[float], late: int
 ) -> None:
-    turns: Turns[str] = Turns()
+    shares: LaneShares[str] = LaneShares()
     before, after = runs[:30], runs[30:]
     demands = {lane: Demand(seats=seats) for lane, seats in wanted.items()}
     for run in before:
-        lane = turns.choose(demands)
+        lane = shares.choose(demands)
         assert lane is not None
-        turns.charge(lane, run, wanted[lane])
+        shares.charge(lane, run, wanted[lane])
     demands["late"] = Demand(seats=late)
     weight = sum(wanted.values())
     others, its_own = 0.0, 0.0
     for run in after:
-        lane = turns.choose(demands)
+        lane = shares.choose(demands)
         assert lane is not None
-        turns.charge(lane, run, {**wanted, "late": late}[lane])
+        shares.charge(lane, run, {**wanted, "late": late}[lane])
         if lane != "late":
             others += run
             # What the others had when it came, at most a run each, and their shares of what it has had since.
@@ -62,27 +62,27 @@ def test_a_lane_that_comes_late_neither_waits_for_ever_nor_makes_up_for_its_abse
 
 
 def test_what_was_charged_wrongly_is_taken_back() -> None:
-    turns: Turns[str] = Turns()
+    shares: LaneShares[str] = LaneShares()
     demands = {"a": Demand(seats=1), "b": Demand(seats=1)}
-    assert turns.choose(demands) == "a"
-    turns.charge("a", 10.0, 1)
-    turns.charge("a", -9.5, 1)
-    assert turns.choose(demands) == "b"
-    turns.charge("b", 1.0, 1)
-    assert turns.choose(demands) == "a"
+    assert shares.choose(demands) == "a"
+    shares.charge("a", 10.0, 1)
+    shares.charge("a", -9.5, 1)
+    assert shares.choose(demands) == "b"
+    shares.charge("b", 1.0, 1)
+    assert shares.choose(demands) == "a"
 
 
 def test_a_model_on_the_devices_is_kept_until_the_move_has_paid() -> None:
-    turns: Turns[str] = Turns()
+    shares: LaneShares[str] = LaneShares()
     demands = {"here": Demand(seats=1), "away": Demand(seats=1, move_seconds=2.0)}
-    assert turns.choose(demands) == "here"
+    assert shares.choose(demands) == "here"
     runs = 0
-    while turns.choose(demands) == "here":
-        turns.charge("here", 1.0, 1)
+    while shares.choose(demands) == "here":
+        shares.charge("here", 1.0, 1)
         runs += 1
     assert runs == 2.0 * MOVES_AHEAD
 
 
 def test_nobody_wants_anything() -> None:
-    turns: Turns[str] = Turns()
-    assert turns.choose({}) is None
+    shares: LaneShares[str] = LaneShares()
+    assert shares.choose({}) is None

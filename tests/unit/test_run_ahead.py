@@ -7,35 +7,35 @@ from typing import Any, cast
 
 import pytest
 
-from sdjax_engine.scheduler.in_flight import Flight
-from sdjax_engine.scheduler.lane_queue import Desk
-from sdjax_engine.scheduler.pending import Ticket
+from sdjax_engine.scheduler.in_flight import InFlightBatch
+from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.recent import REMEMBERED
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
 from sdjax_engine.scheduler.seats import Seats
 
 
-def desk(devices: int, seats_per_device: int, people: int) -> Desk:
-    """A desk to which so many have come, who take ten evaluations and more."""
+def queue(devices: int, seats_per_device: int, people: int) -> LaneQueue:
+    """A lane queue with so many requests, of ten evaluations and more."""
     device = SimpleNamespace(seats=devices * seats_per_device, seats_per_device=seats_per_device)
-    seats = Seats[Ticket](devices=devices, seats_per_device=seats_per_device)
+    seats = Seats[PendingRequest](devices=devices, seats_per_device=seats_per_device)
     for further in range(people):
-        seats.join(cast("Ticket", object()), 10 + further, now=0.0)
+        seats.join(cast("PendingRequest", object()), 10 + further, now=0.0)
     seats.take_seats(0.0)
-    return Desk(device=cast("Any", device), seats=seats)
+    return LaneQueue(device=cast("Any", device), seats=seats)
 
 
-def practised(devices: int, seats_per_device: int, people: int) -> Desk:
+def practised(devices: int, seats_per_device: int, people: int) -> LaneQueue:
     """The same where runs of 0.1 s an evaluation have been queued within 0.01 s."""
-    one = desk(devices, seats_per_device, people)
+    one = queue(devices, seats_per_device, people)
     for _ in range(2):
         one.learn_run(0.4, 4)
         one.learn_queueing(0.01)
     return one
 
 
-def flight(of: Desk, **how: Any) -> Flight:
-    flying = Flight(desk=of, queued_at=5.0, run=cast("Any", object()), **how)
+def batch(of: LaneQueue, **how: Any) -> InFlightBatch:
+    flying = InFlightBatch(queue=of, queued_at=5.0, run=cast("Any", object()), **how)
     flying.spans = of.seats.plan_run(of.limits())
     return flying
 
@@ -48,7 +48,7 @@ def flight(of: Desk, **how: Any) -> Flight:
 def test_the_devices_have_more_before_them_the_less_anybody_loses_by_it(
     devices: int, seats: int, people: int, runs: int
 ) -> None:
-    assert runs_ahead(desk(devices, seats, people)) == runs
+    assert runs_ahead(queue(devices, seats, people)) == runs
 
 
 def test_nobody_to_paint_for_is_no_run_to_wait_behind() -> None:
@@ -57,26 +57,26 @@ def test_nobody_to_paint_for_is_no_run_to_wait_behind() -> None:
 
 def test_with_seats_free_the_next_run_is_queued_just_before_the_one_in_the_air_ends() -> None:
     one = practised(1, 4, 1)
-    flying = flight(one)
+    flying = batch(one)
     at = next_run_at([flying], landed_at=6.0)
     assert at == pytest.approx(6.0 + 0.1 * flying.evaluations - 0.02)
 
 
 def test_with_no_seat_free_it_is_queued_at_once() -> None:
     full = practised(1, 4, 5)
-    assert next_run_at([flight(full)], landed_at=6.0) == AT_ONCE
+    assert next_run_at([batch(full)], landed_at=6.0) == AT_ONCE
 
 
 def test_behind_devices_that_are_done_at_different_times_it_is_queued_at_once() -> None:
     one = practised(2, 4, 1)
-    assert next_run_at([flight(one, uneven=True)], landed_at=6.0) == AT_ONCE
-    assert next_run_at([flight(one), flight(one)], landed_at=6.0) == AT_ONCE
+    assert next_run_at([batch(one, uneven=True)], landed_at=6.0) == AT_ONCE
+    assert next_run_at([batch(one), batch(one)], landed_at=6.0) == AT_ONCE
 
 
 def test_the_first_run_does_not_tell_how_long_the_next_will_take() -> None:
-    one = desk(1, 4, 1)
+    one = queue(1, 4, 1)
     one.learn_run(4.0, 4)
-    assert next_run_at([flight(one)], landed_at=6.0) == AT_ONCE
+    assert next_run_at([batch(one)], landed_at=6.0) == AT_ONCE
     one.learn_run(0.4, 4)
     assert one.quickest == pytest.approx(0.1)
 
@@ -85,7 +85,7 @@ def test_a_run_that_was_queued_slowly_once_makes_the_next_no_earlier() -> None:
     one = practised(1, 4, 1)
     for _ in range(REMEMBERED):
         one.learn_queueing(0.01)
-    flying = flight(one)
+    flying = batch(one)
     at = next_run_at([flying], landed_at=6.0)
     one.learn_queueing(30.0)
     assert next_run_at([flying], landed_at=6.0) == at
