@@ -1,1 +1,1 @@
-"""The arithmetic of the compiled programs, as pure JAX functions of arrays."""
+"""The arithmetic of the compiled programs: pure JAX functions of arrays."""

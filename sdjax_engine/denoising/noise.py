@@ -1,8 +1,8 @@
 """The noise of a picture: drawn from its request's seed alone, the same on every device.
 
-The implementation of the keys and the mode in which their bits are drawn are named here, so that the settings
-of a host application (`jax_default_prng_impl`, `jax_threefry_partitionable`, `jax_random_seed_offset`) change
-no picture.
+The implementation of the keys and the mode in which bits are drawn are fixed here, so that the settings of a
+host application (`jax_default_prng_impl`, `jax_threefry_partitionable`, `jax_random_seed_offset`) change no
+picture.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-# Noise that is no evaluation's: their numbers end long before these begin.
+# Purposes of noise besides the evaluations, whose numbers are far smaller.
 OF_START_PICTURE = 2**31
 OF_KEPT_PICTURE = 2**31 + 1
 
@@ -22,17 +22,17 @@ KEY_WORDS = 2  # uint32 numbers in a key of that implementation
 
 
 def initial_noise(seed: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Standard noise (h, w, c): that of the removed Flax pipeline for one image and the key of this seed."""
+    """Return standard noise (h, w, c): the removed Flax pipeline's for one image and the key of this seed."""
     return _normal(key_of(seed), shape)
 
 
 def fresh_noise(seed: jax.Array, purpose: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Standard noise (h, w, c) for another purpose: the number of an evaluation, or one named above."""
+    """Return standard noise (h, w, c) for another purpose: an evaluation's number, or a constant above."""
     return _normal(jax.random.fold_in(key_of(seed), purpose), shape)
 
 
 def key_of(seed: jax.Array) -> jax.Array:
-    """Return the key that `jax.random.PRNGKey` makes of a seed, a uint32 scalar, where nothing is set."""
+    """Return the key of `jax.random.PRNGKey` for a seed, a uint32 scalar, under JAX's default settings."""
     key: jax.Array = as_threefry(jnp.stack([jnp.zeros_like(seed), seed]))
     return key
 
@@ -45,13 +45,13 @@ def as_threefry(key: Any) -> Any:
 
 
 def usual_bits() -> AbstractContextManager[Any]:
-    """Return the context in which keys give the bits that they give where nothing is set."""
+    """Return the context in which keys give the bits of JAX's default settings."""
     mode: AbstractContextManager[Any] = jax.threefry_partitionable(True)
     return mode
 
 
 def _normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Noise drawn channels first with a leading axis of one, as the reference draws it, then (h, w, c)."""
+    """Draw noise channels first with a leading axis of one, as the reference does; return it as (h, w, c)."""
     height, width, channels = shape
     with usual_bits():
         noise = jax.random.normal(key, (1, channels, height, width), jnp.float32)

@@ -1,7 +1,7 @@
-"""What the seats of a device hold, and what a newcomer brings; the first axis of every array is the seat.
+"""The arrays of a device's seats and of a newcomer; the first axis of every array is the seat.
 
-A model that has no use for a value (pooled encodings, sizes, further input channels, LoRAs) holds it with an
-axis of length zero, so that all models have one form.
+A value that a model does not use (pooled encodings, sizes, further input channels, LoRAs) has an axis of
+length zero, so that all models have the same tree of arrays.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import jax
 
 Rows = TypeVar("Rows")
 KeysValues = dict[str, tuple[jax.Array, jax.Array]]
-"""Keys and values of each layer that attends to the prompt, by its place in the network."""
+"""The keys and values of each layer that attends to the prompt, by the layer's path in the network."""
 
 
 class Conditioning(NamedTuple):
-    """What the network is told of the wish besides the noisy picture.
+    """The UNet's inputs besides the noisy picture.
 
-    `halves` are the negative prompt and the prompt in a guided lane, the prompt alone otherwise. The texts'
-    encodings are held as what each layer that attends to them makes of them, once for all evaluations: its
-    keys and values, of whose `tokens` only the first `lengths` count. The LoRAs are the rows of the model's
-    bank that a picture gathers, and how strong each is.
+    `halves` are the negative prompt and the prompt in a guided lane, the prompt alone otherwise. A text is
+    held as the keys and values of each layer that attends to it, computed once for all evaluations; only the
+    first `lengths` of its `tokens` count. The LoRAs are the rows of the model's bank that a picture gathers,
+    and the scale of each row.
     """
 
     keys_values: KeysValues  # each (seats, halves, tokens, width)
@@ -33,10 +33,10 @@ class Conditioning(NamedTuple):
 
 
 class StartPicture(NamedTuple):
-    """What a picture starts from and what of it is kept.
+    """The start of a picture, and the part of it that is kept.
 
-    `latents` are those of the picture, scaled for the network; `mask` is 1 where it is painted anew and 0
-    where it is kept; `channels` are the further input channels of an inpainting network.
+    `latents` are the start picture's, scaled for the UNet; `mask` is 1 where it is repainted and 0 where it
+    is kept; `channels` are the further input channels of an inpainting UNet.
     """
 
     latents: jax.Array  # (seats, h, w, c) float32
@@ -45,7 +45,7 @@ class StartPicture(NamedTuple):
 
 
 class SeatState(NamedTuple):
-    """All that the seats hold; `rows` is the sampler's table, `noise` what the picture began with."""
+    """The state of the seats; `rows` is the sampler's table, `noise` the picture's initial noise."""
 
     x: jax.Array  # (seats, h, w, c) float32
     r: jax.Array  # (seats, h, w, c) float32
@@ -61,8 +61,8 @@ class SeatState(NamedTuple):
 class Newcomer(NamedTuple, Generic[Rows]):
     """At most one request for each device; the first axis of every array is the device.
 
-    `seat` is counted from the device's own first seat; -1 means that nobody comes to this device. `Rows` are
-    the host's arrays, and JAX's within a program.
+    `seat` is counted from the device's own first seat; -1 means that the device has no newcomer. `Rows` are
+    NumPy's arrays on the host, and JAX's within a program.
     """
 
     seat: Rows  # (1,) int32
@@ -77,7 +77,7 @@ class Newcomer(NamedTuple, Generic[Rows]):
 
 
 class Encoding(NamedTuple):
-    """One text for each device as the network is told of it; only the first `length` tokens count."""
+    """The encoding of one text for each device; only the first `length` tokens count."""
 
     hidden: jax.Array  # (1, tokens, width)
     pooled: jax.Array  # (1, pooled width)

@@ -1,8 +1,8 @@
-"""How many seats a device has room for: found at the start, by compiling and asking the programs.
+"""How many seats a device has room for: found at the start from the compiled programs' memory.
 
-A lane begins with as many seats as suit the devices, or as are configured. As long as its seats, its programs
-and the largest model do not fit beside what others have claimed, it has half as many. A number found in that
-way is remembered, so that the next start does not compile what does not fit. Programs are compiled from
+A lane is compiled with the configured number of seats, or with as many as suit the devices. The number is
+halved until its seats, its programs and the largest model fit besides the claims of others. The result is
+kept on disk, so that the next start compiles no program that does not fit. Programs are compiled from
 shapes: a lane allocates nothing on the devices before its memory is claimed.
 """
 
@@ -31,14 +31,14 @@ class FoundSeats:
     """The numbers of seats that earlier starts had room for, as files in `folder` (None: nothing is kept).
 
     `facts` returns, as plain data, what a number depends on besides the lane and the number that was tried
-    first; it is asked only where numbers are kept, because the models' fingerprints may be read for it.
+    first. It is called only with a folder, because it may read the models' files for their fingerprints.
     """
 
     folder: Path | None
     facts: Callable[[], object]
 
     def recall(self, lane: Lane, first: int) -> int:
-        """Return what was found when `first` was tried, `first` itself where nothing was."""
+        """Return the number that was found after `first` was tried; `first` where none was."""
         try:
             found = json.loads(self._place(lane, first).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -46,7 +46,7 @@ class FoundSeats:
         return found if isinstance(found, int) and 1 <= found <= first else first
 
     def remember(self, lane: Lane, first: int, found: int) -> None:
-        """Keep what was found; a full disk only costs the next start its time."""
+        """Keep the number; where it cannot be written, the next start finds it again."""
         if self.folder is None or found == self.recall(lane, first):
             return
         place = self._place(lane, first)
@@ -62,7 +62,7 @@ class FoundSeats:
 
 
 class NoRoom(Exception):
-    """The devices' memory has no room beside what others have claimed; `need` was asked for."""
+    """The devices' memory has no room for `need` besides the claims of others."""
 
     def __init__(self, need: Need) -> None:
         super().__init__(need)
@@ -72,12 +72,14 @@ class NoRoom(Exception):
 def open_lane(
     compile_with: Callable[[int], DeviceLane], lane: Lane, residency: Residency, first: int, found: FoundSeats
 ) -> DeviceLane:
-    """Open a lane with `first` seats on each device, or half as many as often as it takes to fit.
+    """Open a lane with `first` seats on each device, halved until it fits.
 
-    `compile_with` compiles the lane for a number of seats. Only what the accounting of memory refused is
-    remembered: a shortage while something was compiled or allocated may not come again, so that the next
-    start tries as many seats as this one. Raises DevicesFailed where one seat does not fit.
+    `compile_with` compiles the lane for a number of seats. Raises DevicesFailed where one seat does not fit.
     """
+
+    # Only a refusal of the ledger is kept on disk. A shortage while a program was compiled or seats were
+    # allocated may not come again, so the next start tries as many seats as this one.
+
     fitting = found.recall(lane, first)
     failure = ""
     for seats in attempts(fitting):
@@ -98,7 +100,7 @@ def open_lane(
 
 
 def attempts(first: int) -> Iterator[int]:
-    """The numbers of seats to try after each shortage: one seat, which cannot be halved, is tried twice."""
+    """Give the numbers of seats to try, each after a shortage; one seat is tried twice."""
     seats = first
     while seats > 1:
         yield seats
@@ -107,9 +109,9 @@ def attempts(first: int) -> Iterator[int]:
 
 
 def claimed(compile_it: Callable[[], DeviceLane], lane: Lane, residency: Residency) -> DeviceLane:
-    """Compile a lane, claim its memory, and only then allocate its seats.
+    """Compile a lane, claim its memory, then allocate its seats; after an error nothing stays claimed.
 
-    Nothing is claimed where that fails. Raises NoRoom, and what the devices say.
+    Raises NoRoom and the devices' errors.
     """
     device = compile_it()
     if not residency.claim(lane, device.need):
@@ -123,12 +125,12 @@ def claimed(compile_it: Callable[[], DeviceLane], lane: Lane, residency: Residen
 
 
 def ran_out(lane: Lane) -> str:
-    """The sentence about a lane for one seat of which the devices ran out of memory."""
+    """Return the sentence about a lane whose single seat was too much for the devices' memory."""
     return f"The devices ran out of memory while {lane} was made ready for one seat on each: offer less."
 
 
 def no_room(lane: Lane, need: Need, residency: Residency) -> str:
-    """The sentence about a lane of which one seat does not fit."""
+    """Return the sentence about a lane of which one seat does not fit."""
     there = "" if residency.budget is None else f", which has {in_bytes(residency.budget)} for everything"
     return (
         f"One seat of {lane} needs {in_bytes(need.held + need.working)} of each device's memory beside the "
@@ -137,7 +139,7 @@ def no_room(lane: Lane, need: Need, residency: Residency) -> str:
 
 
 def lines(lanes: dict[Lane, DeviceLane], residency: Residency) -> list[str]:
-    """What is to be said of seats and memory once every lane is there: nothing where there is no limit."""
+    """Return the lines about seats and memory once every lane is open: none without a limit."""
     if residency.budget is None:
         return []
     numbers: dict[int, list[str]] = {}

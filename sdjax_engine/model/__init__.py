@@ -1,1 +1,1 @@
-"""A checkpoint on the devices, and what a request needs of it: token ids, tables, LoRA rows, pictures."""
+"""A checkpoint on the devices, and requests prepared for it: token ids, tables, LoRA rows, pictures."""

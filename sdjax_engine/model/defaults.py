@@ -1,4 +1,4 @@
-"""What a checkpoint is offered with where nobody says: its own size and sampler, the reference's steps."""
+"""The default offer of a checkpoint: its own size and sampler, the reference's steps and guidance."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def default_offer(
 ) -> Offer:
     """Return the offer of the checkpoint called `source` (see `weights.load_checkpoint`).
 
-    Only its configurations are read or downloaded. It is called `model`, or by its own short name; the
-    sampler, where it is not given, is the checkpoint's; the samplers are those that suit it in so many steps.
-    Raises UnreadableCheckpoint.
+    Only its configurations are read or downloaded. Its name is `model`, or its own short name; its sampler is
+    `sampler`, or the checkpoint's; its samplers are those that suit it in so many steps. Raises
+    UnreadableCheckpoint.
     """
     described = describe(source, revision=revision, variant=variant, report=report)
     kind = described.pipeline.removeprefix("Flax")

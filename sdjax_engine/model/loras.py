@@ -1,4 +1,4 @@
-"""The LoRAs of one model: their rows on the devices, and which of them a request's seat gathers."""
+"""The LoRAs of one model: their rows on the devices, and the rows that a request's seat gathers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from sdjax_engine.weights.lora import LoraFile, Shapes, read_factors, read_lora
 from sdjax_engine.weights.lora_names import Place
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
-KERNEL = ".kernel"  # of linear maps and convolutions, which alone have one
+KERNEL = ".kernel"  # the suffix of linear maps and convolutions
 UNET, TEXT_ENCODERS = "unet", ("text_encoder", "text_encoder_2")
 SeatRows = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
-    """Where in every bank a LoRA's rows are."""
+class BankRows:
+    """A LoRA's rows in every bank: `rank` rows from `first` on."""
 
     first: int
     rank: int
@@ -35,15 +35,15 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoraBank:
-    """Every LoRA a model offers, on the devices.
+    """Every LoRA that a model offers, on the devices.
 
-    `banks` holds the rows of each network by its component's name, "unet" or that of a text encoder;
-    networks that no LoRA touches are left out. `spans` are the LoRAs by name. `rank` is how many rows one
-    picture may gather, all its LoRAs together.
+    `banks` holds the rows for each network by its component's name ("unet" or a text encoder's); a network
+    that no LoRA adapts has none. `spans` are the LoRAs' rows by name. `rank` is how many rows one picture may
+    gather for all its LoRAs together.
     """
 
     banks: Mapping[str, Bank] = field(default_factory=dict, repr=False)
-    spans: Mapping[str, Span] = field(default_factory=dict)
+    spans: Mapping[str, BankRows] = field(default_factory=dict)
     rank: int = 0
 
     @classmethod
@@ -60,9 +60,9 @@ class LoraBank:
         components = components_of(checkpoint)
         shapes = shapes_of(components)
         loras = read_all(files, shapes, rank=rank)
-        spans, rows = {}, 1  # row 0 is what seats without a LoRA gather
+        spans, rows = {}, 1  # seats without a LoRA gather row 0
         for name, lora in loras.items():
-            spans[name] = Span(first=rows, rank=lora.rank)
+            spans[name] = BankRows(first=rows, rank=lora.rank)
             rows += lora.rank
         dtypes = {name: dtype_of(component) for name, component in components.items()}
         banks = fill(tuple(loras.values()), tuple(spans.values()), shapes, dtypes=dtypes, put=put)
@@ -70,13 +70,13 @@ class LoraBank:
 
     @property
     def rank_of_texts(self) -> int:
-        """How many rows a text gathers: none where no LoRA touches a text encoder."""
+        """How many rows a text gathers: none where no LoRA adapts a text encoder."""
         return self.rank if any(name in self.banks for name in TEXT_ENCODERS) else 0
 
     def seat_rows(self, loras: Sequence[Lora]) -> SeatRows:
-        """Return what a seat gathers for these LoRAs: rows (rank,) and how strong each is (rank,).
+        """Return the rows (rank,) that a seat gathers for these LoRAs, and the scale of each (rank,).
 
-        A LoRA that is named twice works with the sum of its weights. Raises InvalidRequest.
+        A LoRA that is named twice has the sum of its weights. Raises InvalidRequest.
         """
         rows, scales = np.zeros(self.rank, np.int32), np.zeros(self.rank, np.float32)
         weights: dict[str, float] = {}
@@ -95,7 +95,7 @@ class LoraBank:
         return rows, scales
 
     def __str__(self) -> str:
-        """A line for the start-up: names, ranks, layers and memory."""
+        """Return the line for the start-up: names, ranks, layers and memory."""
         names = ", ".join(f"{name} (rank {span.rank})" for name, span in self.spans.items())
         layers = [factors for bank in self.banks.values() for factors in bank.values()]
         size = sum(each.nbytes for factors in layers for each in factors) / 2**20
@@ -103,7 +103,7 @@ class LoraBank:
 
 
 def components_of(checkpoint: Checkpoint) -> dict[str, Component]:
-    """Return the networks that a LoRA may touch, by the reference's names."""
+    """Return the networks that a LoRA may adapt, by the reference's names."""
     encoders = (each.component for each in checkpoint.text_encoders)
     return {UNET: checkpoint.unet, **dict(zip(TEXT_ENCODERS, encoders, strict=False))}
 
@@ -125,7 +125,7 @@ def dtype_of(component: Component) -> npt.DTypeLike:
 
 
 def read_all(files: Mapping[str, Path], shapes: Shapes, *, rank: int) -> dict[str, LoraFile]:
-    """Return every LoRA's header; raise UnreadableCheckpoint with all that is wrong with any of them."""
+    """Return every LoRA's header; raises UnreadableCheckpoint with every problem of every file."""
     loras, problems = {}, []
     for name, path in files.items():
         try:
@@ -143,7 +143,7 @@ def read_all(files: Mapping[str, Path], shapes: Shapes, *, rank: int) -> dict[st
 
 def fill(
     loras: Sequence[LoraFile],
-    spans: Sequence[Span],
+    spans: Sequence[BankRows],
     shapes: Shapes,
     *,
     dtypes: Mapping[str, npt.DTypeLike],

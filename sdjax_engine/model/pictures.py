@@ -1,6 +1,6 @@
 """Picture files to arrays of a lane's size; no JAX here.
 
-What comes here has been checked where it came in; whatever cannot be read all the same is refused.
+The caller has checked the files already; a file that cannot be read is refused with InvalidRequest.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ HALF = 128
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """A start picture of the size to paint: uint8 (height, width, 3), and a mask, True: painted anew."""
+    """A start picture of the size to paint, uint8 (height, width, 3), and a mask, True where repainted."""
 
     pixels: npt.NDArray[np.uint8] = field(repr=False)
     mask: npt.NDArray[np.bool_] = field(repr=False)
 
 
 def fitted(request: Request) -> Fitted | None:
-    """Return what `request` starts from, None where that is noise alone; raises InvalidRequest.
+    """Return the start picture of `request`, None where it starts from noise alone; raises InvalidRequest.
 
-    A picture of another shape is cut to the middle; its mask is cut and enlarged in the same way, so the
-    two must be of one shape. Both are turned upright as their EXIF says. What is transparent is white in the
-    picture and black in the mask, so that it is kept.
+    A picture of another shape is cropped to its middle; the mask is resized to the picture and cropped in the
+    same way. Both are turned upright by their EXIF. Transparent pixels are white in the picture and black in
+    the mask: they are kept.
     """
     if request.init_image is None:
         return None
@@ -52,7 +52,7 @@ def fitted(request: Request) -> Fitted | None:
 
 
 def _read(data: bytes, what: str, *, background: str) -> Pictures.Image:
-    """The picture in `data`, upright, in RGB over a plain background."""
+    """Return the picture in `data`, upright, in RGB over a plain background."""
     try:
         picture = Pictures.open(io.BytesIO(data), formats=READABLE)
         picture.load()
@@ -62,7 +62,7 @@ def _read(data: bytes, what: str, *, background: str) -> Pictures.Image:
 
 
 def _flat(picture: Pictures.Image, background: str) -> Pictures.Image:
-    if picture.mode.startswith("I"):  # 16 bits of grey, which a conversion would cut off at 255
+    if picture.mode.startswith("I"):  # 16-bit grey, which a conversion would clip at 255
         picture = picture.point(lambda value: value * (1 / 256)).convert("L")
     if not picture.has_transparency_data:
         return picture.convert("RGB")
@@ -73,7 +73,7 @@ def _flat(picture: Pictures.Image, background: str) -> Pictures.Image:
 
 
 def enlarged(image: Image, *, width: int, height: int, strength: float = 0.4) -> Request:
-    """The request that paints `image` again in a larger size, from itself: the second of two passes."""
+    """Return the request that paints `image` again from itself in a larger size: the second of two passes."""
     return replace(
         image.request,
         width=width,

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import pytest
 
-from sdjax_engine.lane import seat_count as room
+from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.seat_count import FoundSeats, open_lane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
@@ -142,7 +142,7 @@ def test_the_next_start_tries_again_what_the_devices_ran_out_of_memory_for(
 def test_a_file_that_makes_no_sense_is_as_good_as_none(content: str, tmp_path: Path) -> None:
     found = FoundSeats(folder=tmp_path, facts=lambda: None)
     found.remember(LANE, 8, 2)
-    [file] = (tmp_path / room.FOLDER).iterdir()
+    [file] = (tmp_path / seat_count.FOLDER).iterdir()
     file.write_text(content)
     assert found.recall(LANE, 8) == 8
 
@@ -161,8 +161,8 @@ def test_the_start_says_how_many_seats_there_are_and_what_they_take() -> None:
     limited.claim(LANE, Need(held=2**30))
     wide = Lane(model="tiny", height=16, width=32, guided=True)
     lanes: dict[Lane, Any] = {LANE: Compiled(4), wide: Compiled(1)}
-    assert room.lines(lanes, limited) == [
+    assert seat_count.lines(lanes, limited) == [
         f"1 seat on each device for {wide}; 4 seats on each device for {LANE}: 1.0 GiB of 4.0 GiB"
     ]
-    assert room.lines({LANE: lanes[LANE]}, limited) == ["4 seats on each device: 1.0 GiB of 4.0 GiB"]
-    assert room.lines(lanes, residency(None)) == []
+    assert seat_count.lines({LANE: lanes[LANE]}, limited) == ["4 seats on each device: 1.0 GiB of 4.0 GiB"]
+    assert seat_count.lines(lanes, residency(None)) == []
