@@ -1,7 +1,7 @@
-"""Whether the cache folder may be believed: loading a kept program runs what it holds.
+"""Whether the cache folder can be trusted: loading a kept program runs its code.
 
-It is looked at once, when an engine opens, for everything in it: kept programs, JAX's own cache, converted
-weights. Nothing is read from or written to a folder that other users of the machine can write to.
+The folder is checked once, when an engine opens: kept programs, JAX's own cache, converted weights. Nothing
+is read from or written to a folder that other users of the machine can write to.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def problem_of(folder: Path, *, group: bool) -> str | None:
-    """Return why the folder cannot be believed, as a clause; None where it can.
+    """Return why the folder cannot be trusted, as a clause; None where it can.
 
-    It is made, for this user alone, where it does not exist. With `group` its group is trusted: on volumes
-    that Kubernetes mounts, the group may write everything.
+    A missing folder is created for this user alone. With `group` its group is trusted: on volumes that
+    Kubernetes mounts, the group may write everything.
     """
     try:
         folder.mkdir(mode=0o770 if group else 0o700, parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def problem_of(folder: Path, *, group: bool) -> str | None:
 
 
 def problems(top: Path, *, group: bool) -> Iterator[str]:
-    """Give a clause for each path that lets somebody else put files into the folder."""
+    """Give a clause for each path through which another user can write into the folder."""
     for each in top.parents:
         mode = each.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
@@ -44,7 +44,7 @@ def problems(top: Path, *, group: bool) -> Iterator[str]:
         yield reason(top)
     private = not top.stat().st_mode & FOR_OTHERS
     for each in sorted(top.iterdir()):
-        with suppress(FileNotFoundError):  # another process has removed it meanwhile
+        with suppress(FileNotFoundError):  # removed by another process
             if not (is_owned(each.lstat(), group=group) if private else is_trusted(each, group=group)):
                 yield reason(each)
 
@@ -77,7 +77,7 @@ def reason(path: Path) -> str:
 
 
 def refusal(problem: str) -> str:
-    """Return the line that a start-up says of a folder with this problem."""
+    """Return the line for the start-up about a folder with this problem."""
     return (
         f"Nothing is kept between starts, because {problem}: make the cache folder writable for this user "
         "alone (chmod 700), or set cache_group = true where its group can be trusted."

@@ -1,4 +1,4 @@
-"""Which code this is, so that what is kept on disk is used by the code that made it and by no other."""
+"""The digest of the engine's source: files on disk are used only by the code that wrote them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 PACKAGES = ("jax", "jaxlib", "flax", "numpy")
-"""What the programs and the networks are made with."""
+"""The libraries that trace and compile the programs."""
 
 
 @functools.cache

@@ -1,9 +1,8 @@
-"""A program of each device's own, for a CPU that is cut into several.
+"""A program for each device, where a CPU is split into several devices.
 
-XLA's client for the CPU has one program under way at a time that is spread over several devices: whoever is
-done waits for the slowest, and for what is spread though one device needs it. Programs of one device wait
-for their arguments only. So a program is compiled for one device, and loaded on the others from what was
-compiled. No operation joins rows of different devices: their programs need not meet.
+XLA's client for the CPU runs one program at a time that is spread over several devices: a device that has
+finished waits for the slowest one. A program of one device waits for its arguments only. A program is
+therefore compiled for one device and loaded on the others. No operation joins rows of different devices.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ Rows = jax.Array | npt.NDArray[Any]
 
 
 class PerDevice:
-    """One program on every device of a mesh, called as if it were spread over them.
+    """One program on every device of a mesh, called like a program that is spread over them.
 
-    As with such a program, an argument may be an array of the host's: its rows are the devices' in turn.
-    `each` is the program of each device, `specs` says how each argument is spread; every result is spread
-    by seat.
+    An argument may be an array of the host, whose rows are divided among the devices in order. `each` is the
+    program of each device, `specs` says how each argument is spread; every result is spread by seat.
     """
 
     def __init__(
@@ -42,7 +40,7 @@ class PerDevice:
         self._copies: dict[int, tuple[list[Rows], list[Any]]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        """Queue the work of every device; raises what any of them says to that."""
+        """Queue the work of every device; raises the first error of any of them."""
         shares = [
             self._shares(place, tree, spec)
             for place, (tree, spec) in enumerate(zip(arguments, self._specs, strict=True))
@@ -61,11 +59,11 @@ class PerDevice:
         return jax.tree.map(together, self._each[0].out_info)
 
     def memory_analysis(self) -> Any:
-        """What XLA says of the memory that each device needs."""
+        """Return what XLA says of the memory that each device needs."""
         return self._each[0].memory_analysis()
 
     def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> list[Any]:
-        """Return what each device has of the argument at `place`; copies of parameters are looked up once."""
+        """Return each device's share of the argument at `place`; those of parameters are computed once."""
         leaves: list[Rows]
         structure: Any
         leaves, structure = jax.tree.flatten(tree)

@@ -1,7 +1,7 @@
-"""Compiled programs as bytes, which can be kept, and loaded again or on a like device.
+"""Compiled programs as bytes, which can be kept on disk, and loaded on the same or an equal device.
 
-JAX's interfaces for this are private or experimental: they are imported where they are used, and whatever
-goes wrong with them is NotSerialized.
+JAX's interfaces for this are private or experimental: they are imported where they are used, and every
+error in them becomes NotSerialized.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax.stages import Compiled
 
 
 class NotSerialized(Exception):
-    """A program could not be made bytes, or bytes a program; the message says why."""
+    """A program could not be serialized, or loaded from bytes; the message says why."""
 
 
 class Serialized(NamedTuple):
@@ -31,7 +31,7 @@ class Serialized(NamedTuple):
 
     @classmethod
     def of(cls, program: Compiled) -> Serialized:
-        """Return a program's; raises NotSerialized."""
+        """Serialize a program; raises NotSerialized."""
         try:
             from jax.experimental import serialize_executable  # noqa: PLC0415
 
@@ -40,9 +40,9 @@ class Serialized(NamedTuple):
             raise NotSerialized(f"{type(error).__name__}: {error}") from error
 
     def on(self, mesh: Mesh) -> Compiled:
-        """Load the program on the devices it was compiled for, or one of a CPU's device on any of them.
+        """Load the program on the devices it was compiled for; that of a single CPU device, on any of them.
 
-        That runs what it holds. Raises NotSerialized.
+        Loading runs its code. Raises NotSerialized.
         """
         chosen = list(mesh.devices.flat)
         one_of_cpu = len(chosen) == 1 and chosen[0].platform == "cpu"
@@ -52,7 +52,7 @@ class Serialized(NamedTuple):
             raise NotSerialized(f"{type(error).__name__}: {error}") from error
 
     def on_all(self, meshes: Sequence[Mesh]) -> list[Compiled]:
-        """Load it on several, at the same time."""
+        """Load the program on several meshes in parallel."""
         with ThreadPoolExecutor(max(1, len(meshes)), thread_name_prefix="load") as pool:
             return list(pool.map(self.on, meshes))
 
@@ -64,12 +64,12 @@ class Serialized(NamedTuple):
 
     def _on_cpu(self, device: jax.Device) -> Compiled:
         unloaded, arguments, no_kwargs = _ForDevice(self.executable, device).load()
-        told = self.in_tree.unflatten(arguments)
-        return Compiled(unloaded.load(), [], told, self.out_tree, no_kwargs=no_kwargs)
+        inputs = self.in_tree.unflatten(arguments)
+        return Compiled(unloaded.load(), [], inputs, self.out_tree, no_kwargs=no_kwargs)
 
 
 class _ForDevice(pickle.Unpickler):
-    """Reads what `serialize_executable` wrote of a program of one CPU device, for another of them."""
+    """Reads a program of one CPU device, as `serialize_executable` wrote it, for another CPU device."""
 
     def __init__(self, executable: bytes, device: jax.Device) -> None:
         super().__init__(io.BytesIO(executable))

@@ -1,4 +1,4 @@
-"""The devices: one mesh over all of them, what lies where on it, and what is said of them at start-up."""
+"""The devices: one mesh over all of them, how arrays are placed on it, and its lines for the start-up."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def setup_cpu(count: int) -> bool:
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def open_mesh() -> Mesh:
-    """The mesh over all devices of this process, with the one axis `data`; raises DevicesFailed."""
+    """Return the mesh over all devices of this process, with one axis, `data`; raises DevicesFailed."""
     try:
         return mesh_over(jax.local_devices())
     except (RuntimeError, AssertionError) as error:  # JAX's answers to platforms that it cannot use
@@ -52,12 +52,12 @@ def open_mesh() -> Mesh:
 
 
 def mesh_over(chosen: Sequence[jax.Device]) -> Mesh:
-    """The mesh over these devices, with the one axis `data`."""
+    """Return the mesh over these devices, with one axis, `data`."""
     return jax.make_mesh((len(chosen),), (AXIS,), axis_types=(AxisType.Explicit,), devices=chosen)
 
 
 def device_count(mesh: Mesh) -> int:
-    """How many devices the mesh has."""
+    """Return how many devices the mesh has."""
     return int(mesh.devices.size)
 
 
@@ -67,7 +67,7 @@ def is_cpu(mesh: Mesh) -> bool:
 
 
 def one_program_per_device(mesh: Mesh) -> bool:
-    """Whether each device is given programs of its own (see `per_device.py`): slices of a CPU are."""
+    """Whether each device gets a program of its own, as slices of a CPU do (see `per_device.py`)."""
     return is_cpu(mesh) and device_count(mesh) > 1
 
 
@@ -84,33 +84,33 @@ def shard(rows: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
 
 
 def spread_shape(shape: tuple[int, ...], dtype: npt.DTypeLike, mesh: Mesh) -> jax.ShapeDtypeStruct:
-    """The form of an array that is spread over the devices along its first axis."""
+    """Return the shape of an array that is spread over the devices along its first axis."""
     sharding = NamedSharding(mesh, BY_SEAT)
     return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)  # type: ignore[no-untyped-call]
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether this is the devices' way, or the host's, to say that memory is short."""
+    """Whether the devices or the host ran out of memory."""
     if isinstance(error, MemoryError):
         return True
     return isinstance(error, jax.errors.JaxRuntimeError) and any(word in str(error) for word in NO_MEMORY)
 
 
 def network_options() -> dict[str, str]:
-    """How XLA is to compile a program that asks the denoising network again and again.
+    """Return XLA's options for a program that calls the UNet repeatedly.
 
-    On the CPU it is given YNNPACK for reductions (attention's softmax) only: YNNPACK's own products and
-    convolutions lay the weights out anew at every call, which a network of many channels over few pixels
-    pays dearly (a step of an SD 1.x of 77 million parameters: 576 ms, without 486). Empty elsewhere, and if
-    the flag stands in XLA_FLAGS.
+    On the CPU, YNNPACK is used for reductions (attention's softmax) only. The options are empty elsewhere,
+    and where XLA_FLAGS sets the same flag.
     """
+    # YNNPACK's products and convolutions convert the weights' layout in every call: a step of an SD 1.x of
+    # 77 million parameters takes 576 ms with them, 486 ms without.
     if jax.default_backend() != "cpu" or YNNPACK in os.environ.get("XLA_FLAGS", ""):
         return {}
     return {YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"}
 
 
 def report(mesh: Mesh | None = None) -> list[str]:
-    """Lines for the start-up: how many devices of what kind, and if it is the CPU, plainly why."""
+    """Return the lines for the start-up: number and kind of the devices, and the reason if it is the CPU."""
     mesh = mesh or open_mesh()
     count, first = device_count(mesh), mesh.devices.flat[0]
     devices = "1 device" if count == 1 else f"{count} devices"
@@ -121,7 +121,7 @@ def report(mesh: Mesh | None = None) -> list[str]:
 
 
 def why_cpu() -> str:
-    """The reason why JAX uses the CPU, as a clause."""
+    """Return the reason why JAX uses the CPU, as a clause."""
     platforms: str | None = getattr(jax.config, "jax_platforms", None)
     if platforms:
         return f"JAX was told to use only: {platforms}"
