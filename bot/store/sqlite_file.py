@@ -22,6 +22,7 @@ _PRAGMAS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
 )
+CONNECTIONS = 15
 
 
 def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
@@ -30,6 +31,10 @@ def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
     engine = create_async_engine(
         url,
         connect_args={"isolation_level": None, "timeout": _busy_seconds(url)},
+        # Each connection has a thread, and the event loop waits until a new one runs: 0.3 s on a busy
+        # machine. So all are kept, and none is opened for one transaction.
+        pool_size=CONNECTIONS,
+        max_overflow=0,
         hide_parameters=True,  # tokens and prompts are among them, and errors reach the log
     )
     sa.event.listen(engine.sync_engine, "connect", _set_pragmas)

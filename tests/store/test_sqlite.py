@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from stores import Clock, small_disk
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State
 from bot.store import Store
+from bot.store.sqlite_file import CONNECTIONS
 
 
 @pytest.fixture
@@ -39,6 +41,19 @@ async def test_commits_are_durable_and_keys_enforced(store: Store) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         ]
     assert pragmas == ["wal", 2, 1, 50]
+
+
+async def test_connections_are_kept_with_their_threads(store: Store) -> None:
+    async def read(together: asyncio.Barrier) -> None:
+        async with store._database.read():
+            await together.wait()
+
+    async def threads_after_a_rush() -> set[int | None]:
+        together = asyncio.Barrier(CONNECTIONS)
+        await asyncio.gather(*(read(together) for _ in range(CONNECTIONS)))
+        return {thread.ident for thread in threading.enumerate()}
+
+    assert await threads_after_a_rush() == await threads_after_a_rush()
 
 
 async def test_a_missing_disk_is_not_mistaken_for_an_empty_queue(tmp_path: Path) -> None:
