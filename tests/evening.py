@@ -30,6 +30,7 @@ PEOPLE = ("Mina", "Ravi", "Omar")  # who read English, as this reads their butto
 OPEN_AT_ONCE = 5  # requests that a person keeps under way
 FORGOTTEN_SECONDS = 12.0  # after which a person asks anew, whatever became of the last request
 START_SECONDS = 120.0
+HEARD_SECONDS = 4.0  # Discord's client says after 3 s that nobody has answered
 WAYS_TO_LOSE = ("rest_5xx", "lose_answers", "drop_requests", "drop_answers", "hang_answers")
 POLL_SECONDS = 0.02
 
@@ -294,6 +295,7 @@ async def typing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[
             for each in ended:
                 if isinstance(each, Exception):
                     raise each
+            await asyncio.sleep(HEARD_SECONDS)  # they hear what became of their last requests
 
 
 @contextlib.asynccontextmanager
