@@ -143,7 +143,7 @@ class SimulatedDevices:
     def reset(self) -> None:
         """Empty every seat, which takes no time."""
 
-    def anew(self) -> SimulatedDevices:
+    def restarted(self) -> SimulatedDevices:
         """Return the same devices: they never hang."""
         return self
 

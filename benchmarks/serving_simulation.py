@@ -85,11 +85,12 @@ def simulate(simulation: Simulation, arrivals: Sequence[Arrival]) -> Outcome:
     while coming or scheduler.occupied:
         while coming and coming[0].at <= clock.now:
             scheduler.join(_ticket(coming.popleft(), served, clock))
-        if scheduler.busy:
+        turn_at = scheduler.next_turn_at
+        if turn_at is not None and turn_at <= clock.now:
             scheduler.turn()
         else:
             times = [arrival.at for arrival in list(coming)[:1]]
-            times += [] if scheduler.wake_at is None else [scheduler.wake_at]
+            times += [] if turn_at is None else [turn_at]
             clock.wait_until(min(times))
     assert isinstance(queue.device, SimulatedDevices)
     return Outcome(served=served, work=queue.device.work, ended=clock.now)

@@ -33,7 +33,7 @@ class WholeBatchSeats(Seats[Request]):
     def ready(self, now: float) -> bool:
         """Whether a batch is full or has waited long enough."""
         wake = self.wake_at()
-        return bool(self.seated) or self.in_line >= len(self) or (wake is not None and now >= wake)
+        return bool(self.seated) or len(self.line) >= len(self) or (wake is not None and now >= wake)
 
     def wake_at(self) -> float | None:
         """When the oldest will have waited long enough."""

@@ -132,10 +132,10 @@ class Painter:
             for lane, seats in self._seats.items()
             if seats
         }
-        lane = self._shares.choose(wanted)
-        self.busy = lane is not None
-        if lane is None:
+        self.busy = bool(wanted)
+        if not wanted:
             return
+        lane = self._shares.choose(wanted)
         size = self._evening.sizes[lane]
         left = min(seated.claim.steps - seated.step for seated in self._seats[lane])
         steps = max(1, min(left, int(RUN_SECONDS / size.step_seconds)))

@@ -3,7 +3,7 @@
     with Engine.open(config, report=print) as engine:
         image = engine.submit(request).result()
 
-Everything that touches the devices after `open` happens on one thread, whose loop is in `loop.py`.
+Everything that touches the devices after `open` happens on one thread, on which the `Scheduler` works.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ class Engine:
             registry=registry,
         )
         engine._warm_up = WarmUp(
-            registry.steps(engine._thread),
+            registry.steps(engine._thread.intake),
             done=[str(first)],
             at_once=registry.steps_at_once,
             report=compiler.tell,
             seconds=lambda: clock() - started,
             last=registry.lines,
-            people=engine._thread if devices.is_cpu(mesh) else None,
+            people=engine._thread.intake if devices.is_cpu(mesh) else None,
         )
         return engine
 
@@ -114,7 +114,7 @@ class Engine:
         ready = self.ready_lanes
         if self._registry is None:
             return ready
-        return tuple(lane for lane in self._registry.lanes if not self._thread.has_failed(lane))
+        return tuple(lane for lane in self._registry.lanes if not self._thread.intake.has_failed(lane))
 
     @property
     def ready_lanes(self) -> tuple[Lane, ...]:
@@ -123,7 +123,7 @@ class Engine:
 
     @property
     def restarts(self) -> int:
-        """How often stuck devices made it begin anew with a new thread."""
+        """How often stuck devices made it start again with another thread."""
         return self._thread.restarts
 
     def wait_until_ready(self, timeout: float | None = None) -> bool:
@@ -163,18 +163,20 @@ class Engine:
         if model is None:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
         prepared = model.prepare(request, start)
-        lanes = self.lanes
-        if request.lane not in lanes:
-            raise InvalidRequest("lane", value=request.lane, choices=", ".join(map(str, lanes)))
-        if prepared.picture is not None and not self._takes_pictures(request.lane):
-            choices = ", ".join(map(str, lanes))
-            raise InvalidRequest("lane", value=f"{request.lane} from a picture", choices=choices)
-        if self._registry is not None:
-            self._registry.count(request.lane, from_picture=prepared.picture is not None)
-        return self._thread.submit(prepared, on_progress)
+        registry, intake, lane = self._registry, self._thread.intake, request.lane
+        offered = self._thread.queues if registry is None else registry.lanes
+        if lane not in offered or intake.has_failed(lane):
+            raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
+        from_picture = prepared.picture is not None
+        if from_picture and not self._starts_from_pictures(lane):
+            choices = ", ".join(map(str, self.lanes))
+            raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
+        if registry is not None:
+            registry.count(lane, from_picture=from_picture)
+        return intake.submit(prepared, on_progress)
 
-    def _takes_pictures(self, lane: Lane) -> bool:
-        """Whether an image of this lane may start from a picture, now or once that is ready."""
+    def _starts_from_pictures(self, lane: Lane) -> bool:
+        """Return whether an image of this lane may start from a picture, now or once that is ready."""
         queue = self._thread.queues.get(lane)
         ready = queue is not None and queue.device.starts_from_pictures
         return ready or (self._registry is not None and self._registry.offers_pictures(lane))

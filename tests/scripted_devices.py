@@ -136,7 +136,7 @@ class ScriptedDevices:
         self.script.on_call("reset")
         self._seats = {}
 
-    def anew(self) -> ScriptedDevices:
+    def restarted(self) -> ScriptedDevices:
         """Return others, whose seats must be emptied first."""
         other = ScriptedDevices(self.script, devices=self._devices, seats_per_device=self.seats_per_device)
         other._seats = None

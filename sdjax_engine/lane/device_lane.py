@@ -225,7 +225,7 @@ class DeviceLane:
         self._free()
         self._state = self._programs.empty()
 
-    def anew(self) -> DeviceLane:
+    def restarted(self) -> DeviceLane:
         """Return a lane with the same programs and seats of its own, which needs a `reset`."""
         other = copy.copy(self)
         other._state = None

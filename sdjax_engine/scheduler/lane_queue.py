@@ -1,7 +1,8 @@
-"""What serves one lane: its line and seats, what the devices hold of them, and how long things take there."""
+"""One lane: the requests for it, its seats, its side on the devices, and the seconds that its work takes."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -11,18 +12,17 @@ import numpy.typing as npt
 
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane, SafetyScores
-from sdjax_engine.scheduler.lane_shares import Demand
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.recent import RecentQuantile
 from sdjax_engine.scheduler.seats import RunLimits, Seats
 
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
 QUICKEST, SLOWEST = 0.1, 0.9  # quantiles that stand for the least and the most
+REMEMBERED = 32  # values that a quantile is taken of
 SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
-"""How long a run is at most, beyond one evaluation: with seats free, so while other lanes wait, and full.
+"""The longest run beyond one evaluation: with seats free, while other lanes wait, and with every seat taken.
 
-Whoever comes waits for one run and a half on average, so with seats free a run is hardly longer than the host
-needs to queue the next. Where lanes take turns, each turn must be worth its trouble.
+A new request waits for one run and a half on average. With seats free a run is therefore hardly longer than
+the host needs to queue the next run. Where lanes alternate, the runs are long enough to be worth a change.
 """
 
 LIMITS = RunLimits()
@@ -58,7 +58,7 @@ class Picture(Protocol):
 
 
 class SeatDevices(Protocol):
-    """The devices' side of a lane, as `lanes.DeviceLane` has it; no call waits for them."""
+    """A lane on the devices, as `DeviceLane` is; no call waits for the devices."""
 
     @property
     def lane(self) -> Lane:
@@ -102,7 +102,7 @@ class SeatDevices(Protocol):
         """Empty every seat; needed after an error before anything else."""
         ...
 
-    def anew(self) -> SeatDevices:
+    def restarted(self) -> SeatDevices:
         """Return another with the same programs, which needs a reset and shares no seats."""
         ...
 
@@ -123,38 +123,48 @@ class SeatDevices(Protocol):
         ...
 
 
+class RecentQuantile:
+    """A quantile of the last 32 values, which a few outliers do not move; `quantile` is from 0 to 1."""
+
+    def __init__(self, quantile: float) -> None:
+        self._quantile = quantile
+        self._values: deque[float] = deque(maxlen=REMEMBERED)
+
+    def add(self, value: float) -> None:
+        """Remember one more value, and forget the oldest."""
+        self._values.append(value)
+
+    @property
+    def value(self) -> float | None:
+        """The quantile; None before the first value."""
+        if not self._values:
+            return None
+        return sorted(self._values)[round(self._quantile * (len(self._values) - 1))]
+
+
 @dataclass(kw_only=True, eq=False)
 class LaneQueue:
-    """One lane: its devices' side, its line and seats, and moving means of what its work takes, in seconds.
+    """One lane: its side on the devices, its requests and seats, and the seconds that its work takes.
 
-    `evaluations_lately` is what evaluations took lately, `queueing_lately` what the host took to queue a run.
-    A desk is `broken` when its seats on the devices must be emptied before they are used again.
+    `quickest_evaluation` and `slowest_queueing` are quantiles of lately: the least that an evaluation took,
+    the most that the host took to queue a run. `broken` says that the seats on the devices need a reset.
     """
 
     device: SeatDevices
     seats: Seats[PendingRequest] = field(repr=False)
     seconds_per_image: float | None = None
     seconds_per_evaluation: float | None = None
-    evaluations_lately: RecentQuantile = field(
-        default_factory=lambda: RecentQuantile(quantile=QUICKEST), repr=False
-    )
-    queueing_lately: RecentQuantile = field(
-        default_factory=lambda: RecentQuantile(quantile=SLOWEST), repr=False
-    )
+    quickest_evaluation: RecentQuantile = field(default_factory=lambda: RecentQuantile(QUICKEST), repr=False)
+    slowest_queueing: RecentQuantile = field(default_factory=lambda: RecentQuantile(SLOWEST), repr=False)
     broken: bool = False
 
-    @property
-    def lane(self) -> Lane:
-        """Which lane it serves."""
-        return self.device.lane
-
-    @property
-    def on_several_devices(self) -> bool:
-        """Whether its seats are spread over several devices, which may be done at different times."""
-        return self.device.seats > self.device.seats_per_device
+    def __post_init__(self) -> None:
+        """Take over what never changes of the lane on the devices."""
+        self.lane: Lane = self.device.lane
+        self.on_several_devices = self.device.seats > self.device.seats_per_device
 
     def limits(self, *, shared: bool = False) -> RunLimits:
-        """How long its runs may be, in evaluations; `shared` where other lanes wait for their turns."""
+        """Return how long its runs may be, in evaluations; `shared` where other lanes have requests too."""
         seconds = self.seconds_per_evaluation
         if not seconds:
             return LIMITS
@@ -164,55 +174,28 @@ class LaneQueue:
             long=max(1, min(LIMITS.long, int(LONG_SECONDS / seconds))),
         )
 
-    @property
-    def demand(self) -> Demand:
-        """How much of the devices' time it wants."""
-        wanted = min(self.seats.present, len(self.seats))
-        return Demand(seats=max(1, wanted), move_seconds=self.device.move_seconds)
+    def learn_run(self, seconds: float, evaluations: int) -> None:
+        """Add the time of one more run to the mean.
 
-    @property
-    def quickest(self) -> float | None:
-        """What an evaluation took at the least, lately; None before that is known."""
-        return self.evaluations_lately.value
+        The first run is no part of the quantile: the first call of anything takes longer.
+        """
+        each, before = seconds / evaluations, self.seconds_per_evaluation
+        if before is not None:
+            self.quickest_evaluation.add(each)
+        self.seconds_per_evaluation = moving_mean(before, each)
 
-    @property
-    def seconds_to_queue(self) -> float:
-        """What the host took at the most, lately, to queue a run."""
-        return self.queueing_lately.value or 0.0
-
-    def anew(self) -> LaneQueue:
-        """Return another with the same line, whose seats are empty."""
-        device = self.device.anew()
-        return replace(self, device=device, seats=self.seats.anew(device.seats_per_device), broken=True)
+    def restarted(self) -> LaneQueue:
+        """Return another with the same waiting requests, whose seats are empty."""
+        device = self.device.restarted()
+        return replace(self, device=device, seats=self.seats.restarted(device.seats_per_device), broken=True)
 
     def clear_seats(self) -> list[PendingRequest]:
-        """Empty every seat, of which there are as many as the devices now have, and return who sat."""
+        """Empty every seat, of which there are as many as the devices now have, and return the requests."""
         seated = self.seats.clear_seats()
         self.seats.resize(self.device.seats_per_device)
         return seated
 
-    def estimate(self, evaluations: int) -> float:
-        """How long so many evaluations take; before the first has been measured, a second each."""
-        return evaluations * (self.seconds_per_evaluation or 1.0)
 
-    def learn_run(self, seconds: float, evaluations: int) -> None:
-        """Let the time of one more run into the moving mean.
-
-        The first tells nothing of the quickest: whatever is done for the first time takes longer.
-        """
-        each = seconds / evaluations
-        if self.seconds_per_evaluation is not None:
-            self.evaluations_lately.add(each)
-        self.seconds_per_evaluation = _moved(self.seconds_per_evaluation, each)
-
-    def learn_queueing(self, seconds: float) -> None:
-        """Remember how long the host took to queue one more run, once the model was there."""
-        self.queueing_lately.add(seconds)
-
-    def learn_image(self, seconds: float) -> None:
-        """Let the time of one more image, from its seat to its pixels, into the moving mean."""
-        self.seconds_per_image = _moved(self.seconds_per_image, seconds)
-
-
-def _moved(mean: float | None, value: float) -> float:
+def moving_mean(mean: float | None, value: float) -> float:
+    """Return a moving mean with one more value."""
     return value if mean is None else MEMORY_OF_MEAN * mean + (1 - MEMORY_OF_MEAN) * value

@@ -1,10 +1,10 @@
 """Which lane the devices serve next: fair shares of their time, by how many images want it; pure policy.
 
-Start-time fair queueing (Goyal, Vin and Cheng 1996), as in the bot's queue: a lane's tag grows by the seconds
-that it has been served over its weight, and the smallest tag is served next. The weight is how many of the
-lane's seats are wanted, so that a single image of a rare lane has a seat's share and no more, and never waits
-for ever. Where a lane's model must first be moved to the devices, the lane served now is kept until it is
-ahead by a multiple of what the move costs.
+Start-time fair queueing (Goyal, Vin and Cheng 1996), as in the bot's queue. The tag of a lane grows by the
+seconds that it was served, divided by its weight, and the lane with the smallest tag is served next. The
+weight is how many seats the lane's requests want: one image of a rare lane has the share of one seat, and
+never waits for ever. Where a lane's model must first be moved to the devices, the lane served now is kept
+until it is ahead by a multiple of what the move costs.
 """
 
 from __future__ import annotations
@@ -35,10 +35,8 @@ class LaneShares(Generic[Lane]):
         self._now = 0.0
         self._served: Lane | None = None
 
-    def choose(self, demands: Mapping[Lane, Demand]) -> Lane | None:
-        """Return the lane to be served next; None where none wants to be."""
-        if not demands:
-            return None
+    def choose(self, demands: Mapping[Lane, Demand]) -> Lane:
+        """Return the lane to serve next, of at least one."""
         for lane in demands:
             self._tags[lane] = max(self._tags.get(lane, 0.0), self._now)
         chosen = min(demands, key=lambda lane: self._tags[lane])

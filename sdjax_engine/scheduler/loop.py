@@ -1,33 +1,32 @@
-"""The engine's loop: seats requests, keeps the devices busy, and answers; it has no thread itself.
+"""The scheduler: gives requests their seats, keeps the devices busy, and answers; it has no thread itself.
 
 One turn serves one lane:
 
-    seat newcomers ─► queue a run ─► queue the decoding of the finished
-    ─► only then wait for the run before this one, tell its progress, answer for its pictures
+    take seats ─► queue a run ─► queue the decoding of the pictures that it finishes
+    ─► only then wait for the run before this one, tell its progress, answer with its pictures
 
-The devices thus always have the next run before them while the host waits. Where each request is, the
-`RequestTable` knows; it changes between calls of the devices only, and each such call goes through the
-`Watch`, so that a thread that was abandoned in a call changes nothing afterwards.
+So the devices always have the next run while the host waits. The `RequestTable` knows where each request is.
+It changes between calls of the devices only, and every such call goes through the `Watchdog`: a thread that
+was abandoned in a call changes nothing afterwards.
 
-An error of the devices may show when a run is queued, when it has been waited for, or when a picture is
-read. Every request that the error can have touched begins anew, once and alone, so that an image that breaks
-the devices breaks no other; a request that is touched again is answered with the error.
+An error of the devices may show when a run is queued, when its end is waited for, or when a picture is read.
+Every request that the error can have touched is started again once, and alone, so that an image that breaks
+the devices breaks no other image. A request that is touched a second time is answered with the error.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from sdjax_engine.lane.device_lane import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import EngineError, Image, Lane, PaintingFailed, Trouble
-from sdjax_engine.scheduler.in_flight import InFlightBatch
-from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture
-from sdjax_engine.scheduler.lane_shares import LaneShares
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, moving_mean
+from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.request_table import RequestTable
+from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
 from sdjax_engine.scheduler.watchdog import Watchdog
 from sdjax_engine.wording import first_line
@@ -36,189 +35,184 @@ logger = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 2
 STUCK = "The devices hung twice while this picture was painted."
-COMPILING = 60.0  # seconds that the programs of a lane take to compile, or so
+COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
 
 Answer = TypeVar("Answer")
 
 
 class Scheduler:
-    """The requests in the engine and what is done with them; used by one thread at a time."""
+    """The requests of the engine and the work on them; used by one thread at a time.
+
+    `queues` are those of the open lanes; `landed` counts the batches that the devices have finished.
+    """
 
     def __init__(
-        self,
-        queues: Mapping[Lane, LaneQueue],
-        *,
-        clock: Callable[[], float],
-        watchdog: Watchdog,
+        self, queues: Mapping[Lane, LaneQueue], *, clock: Callable[[], float], watchdog: Watchdog
     ) -> None:
         self.watchdog = watchdog
         self.landed = 0
         self._table = RequestTable(queues)
+        self.queues: Mapping[Lane, LaneQueue] = self._table.queues
         self._clock = clock
         self._shares: LaneShares[Lane] = LaneShares()
         self._landed_at = clock()
 
     @property
-    def queues(self) -> Mapping[Lane, LaneQueue]:
-        """The desks of the lanes that are open."""
-        return self._table.queues
-
-    @property
-    def busy(self) -> bool:
-        """Whether a turn would do anything now."""
-        if self._table.interrupted:
-            return True
-        if self._next_run_at > self._clock():
-            return False
-        return bool(self._table.in_flight) or any(True for _ in self._ready_queues())
-
-    @property
     def occupied(self) -> bool:
-        """Whether anybody waits for an answer, though there may be nothing to do for them yet."""
-        return len(self._table) > 0
+        """Whether a request is here, though there may be nothing to do for it yet."""
+        return bool(self._table.present)
 
     @property
-    def wake_at(self) -> float | None:
-        """When there will be something to do without anybody coming; None: no such time."""
-        if (at := self._next_run_at) > AT_ONCE:
-            return at
+    def next_turn_at(self) -> float | None:
+        """When a turn has something to do; `AT_ONCE`: now; None: not before something comes in."""
+        if self._table.interrupted:
+            return AT_ONCE
+        ready = self._ready_queues()
+        if ready or self._table.in_flight:
+            return self._next_run_at(ready)
         times = (queue.seats.wake_at() for queue in self.queues.values())
         return min((time for time in times if time is not None), default=None)
-
-    @property
-    def _next_run_at(self) -> float:
-        """When the next run should be queued, and not before."""
-        in_flight = self._table.in_flight
-        at = next_run_at(in_flight, self._landed_at)
-        alone = at > AT_ONCE and [queue.lane for queue in self._ready_queues()] == [in_flight[0].queue.lane]
-        return at if alone else AT_ONCE
 
     def open(self, queue: LaneQueue) -> None:
         """Serve one more lane."""
         self._table.queues[queue.lane] = queue
 
     def join(self, pending: PendingRequest) -> None:
-        """Put a request at the end of its lane's line."""
+        """Put a request at the end of its lane's queue."""
         self._table.join(pending, self._clock())
 
     def leave(self, pending: PendingRequest) -> None:
-        """Do nothing more for a request, which was cancelled; it may be unknown here."""
+        """Drop a request that was cancelled; it may be unknown here."""
         self._table.remove(pending)
 
     def turn(self) -> None:
-        """Do the next thing for everybody."""
-        self._resume_interrupted()
-        while len(self._table.in_flight) > RUNS_AHEAD and self._table.in_flight[0].ready:
-            self._land(self._table.in_flight[0])  # nobody waits for an answer that is there
-        if self._next_run_at > self._clock():
+        """Take the next step for one lane, and answer what is finished."""
+        if self._table.interrupted:
+            self._resume_interrupted()
+        in_flight = self._table.in_flight
+        while len(in_flight) > RUNS_AHEAD and (in_flight[0].run is None or in_flight[0].run.ready):
+            self._land(in_flight[0])  # without waiting: the devices have finished it
+            in_flight = self._table.in_flight
+        ready = self._ready_queues()
+        if self._next_run_at(ready) > self._clock():
             return
-        queue = self._next_queue()
-        if queue is not None:
-            self._launch(queue)
+        queue = None
+        if ready:
+            wanted = {each.lane: each.seats.wanted for each in ready}
+            demands = {
+                each.lane: Demand(seats=wanted[each.lane], move_seconds=each.device.move_seconds)
+                for each in ready
+            }
+            queue = self.queues[self._shares.choose(demands)]
+            self._launch(queue, wanted=wanted[queue.lane], shared=len(ready) > 1)
         while len(self._table.in_flight) > runs_ahead(queue):
             self._land(self._table.in_flight[0])
 
     def land_everything(self) -> None:
-        """Wait for all that the devices have been given, whoever it was for."""
+        """Wait for everything that the devices have been given."""
         while self._table.in_flight:
             self._land(self._table.in_flight[0])
 
-    def anew(self, watchdog: Watchdog) -> Scheduler:
-        """Return another with the same requests and empty seats: this one's thread is abandoned.
+    def restarted(self, watchdog: Watchdog) -> Scheduler:
+        """Return another with the same requests and empty seats; the thread of this one is abandoned.
 
-        Nothing of this one is changed. What the devices were at work for begins anew with the other's first
-        turn; a request for which that is the second time is answered with an error.
+        Nothing of this one is changed. The first turn of the other restarts what the devices worked on; a
+        request that is restarted for the second time is answered with an error.
         """
         other = Scheduler({}, clock=self._clock, watchdog=watchdog)
-        other._table = self._table.anew()
+        other._table = self._table.restarted()
+        other.queues = other._table.queues
         return other
+
+    def _ready_queues(self) -> list[LaneQueue]:
+        now = self._clock()
+        return [queue for queue in self.queues.values() if queue.seats.ready(now)]
+
+    def _next_run_at(self, ready: Sequence[LaneQueue]) -> float:
+        """Return when the next run should be queued, and not before."""
+        in_flight = self._table.in_flight
+        at = next_run_at(in_flight, self._landed_at)
+        return at if at > AT_ONCE and list(ready) == [in_flight[0].queue] else AT_ONCE
 
     def _call(
         self, queue: LaneQueue, evaluations: int, function: Callable[..., Answer], *arguments: object
     ) -> Answer:
-        """Call the devices, who usually need as long as for so many evaluations."""
-        return self.watchdog.call(queue.estimate(evaluations), function, *arguments)
+        """Call the devices, which usually need as long as for so many evaluations: a second each at first."""
+        seconds = evaluations * (queue.seconds_per_evaluation or 1.0)
+        return self.watchdog.call(seconds, function, *arguments)
 
-    def _ready_queues(self) -> Iterator[LaneQueue]:
-        now = self._clock()
-        return (queue for queue in self.queues.values() if queue.seats.ready(now))
-
-    def _next_queue(self) -> LaneQueue | None:
-        lane = self._shares.choose({queue.lane: queue.demand for queue in self._ready_queues()})
-        return None if lane is None else self.queues[lane]
-
-    def _launch(self, queue: LaneQueue) -> None:
-        """Give the devices a desk's next run; if that fails, what they have been given before may not."""
-        behind = self._table.in_flight[-1] if self._table.in_flight else None
-        batch = InFlightBatch(queue=queue, queued_at=self._clock(), wanted=queue.demand.seats)
+    def _launch(self, queue: LaneQueue, *, wanted: int, shared: bool) -> None:
+        """Give the devices a lane's next run; if that fails, its batches in flight may fail too."""
+        table = self._table
+        behind = table.in_flight[-1] if table.in_flight else None
+        batch = InFlightBatch(queue=queue, queued_at=self._clock(), wanted=wanted)
         if behind is not None and queue.on_several_devices:
             batch.uneven = behind.uneven or bool(behind.pictures)
-        self._table.preparing = batch
+        table.preparing = batch
         try:
-            self._prepare_run(batch)
+            self._prepare_run(batch, shared=shared)
         except Exception as error:
             logger.exception("a run of %s could not be started", queue.lane)
-            for earlier in self._table.batches_of(queue):
-                if earlier in self._table.in_flight:  # one that breaks takes the others with it
+            for earlier in table.batches_of(queue):
+                if earlier in table.in_flight:  # landing a batch that broke removes the others
                     self._land(earlier)
-            if self._table.preparing is batch:
+            if table.preparing is batch:
                 self._recover(queue, [batch], error)
         else:
-            batch.charged = queue.estimate(batch.evaluations)
-            self._shares.charge(queue.lane, batch.charged, batch.wanted)
-            self._table.launch(batch)
+            batch.charged = batch.evaluations * (queue.seconds_per_evaluation or 1.0)
+            self._shares.charge(queue.lane, batch.charged, wanted)
+            table.launch(batch)
 
-    def _prepare_run(self, batch: InFlightBatch) -> None:
-        """Seat newcomers, and queue the run and the decoding of the pictures that it finishes."""
-        queue, longest = batch.queue, batch.queue.limits().long
-        newcomers = self._table.take_seats(queue, self._clock())
-        for placement in newcomers:
+    def _prepare_run(self, batch: InFlightBatch, *, shared: bool) -> None:
+        """Give requests their seats, and queue the run and the decoding of the pictures that it finishes."""
+        queue, device, table = batch.queue, batch.queue.device, self._table
+        limits = queue.limits(shared=shared)
+        placements = table.take_seats(queue, batch.queued_at)
+        for placement in placements:
             placement.request.tell(0)  # before the devices have anything of it: it may break the process
-        self._call(queue, longest, queue.device.bring)
+        self._call(queue, limits.long, device.bring)
         if queue.broken:
-            self._call(queue, longest, queue.device.reset)
+            self._call(queue, limits.long, device.reset)
             queue.broken = False
         brought_at = self._clock()
-        if newcomers:
-            admitted = {placement.seat: placement.request.prepared for placement in newcomers}
-            self._call(queue, longest, queue.device.admit, admitted)
-        shared = sum(1 for _ in self._ready_queues()) > 1
-        self._table.plan_run(batch, queue.limits(shared=shared))
+        if placements:
+            admitted = {placement.seat: placement.request.prepared for placement in placements}
+            self._call(queue, limits.long, device.admit, admitted)
+        table.plan_run(batch, limits)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
-        batch.run = self._call(queue, longest, queue.device.denoise, spans)
+        batch.run = self._call(queue, limits.long, device.denoise, spans)
         last = {span.seat: span.request for span in batch.spans if span.last}
         if last:
-            decoded = self._call(queue, longest, queue.device.decode, list(last))
+            decoded = self._call(queue, limits.long, device.decode, list(last))
             batch.pictures |= {last[seat]: picture for seat, picture in decoded.items()}
-        queue.learn_queueing(self._clock() - brought_at)
+        batch.queueing = self._clock() - brought_at
 
     def _land(self, batch: InFlightBatch) -> None:
-        """Wait for a run, tell its progress and answer for its pictures."""
+        """Wait for a batch, tell its progress, answer with its pictures, and learn how long it took."""
         queue = batch.queue
         try:
-            self._call(queue, batch.evaluations, batch.wait)
+            if batch.run is not None:
+                self._call(queue, batch.evaluations, batch.run.wait)
         except Exception as error:
             logger.exception("a run of %s broke", queue.lane)
             self._recover(queue, self._table.batches_of(queue), error)
             return
         self._table.land(batch)
-        self._measure(batch)
+        self.landed += 1
+        landed_at = self._clock()
+        seconds, self._landed_at = landed_at - max(batch.queued_at, self._landed_at), landed_at
+        if batch.evaluations:
+            self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
+            queue.learn_run(seconds, batch.evaluations)
+        if batch.queueing is not None:
+            queue.slowest_queueing.add(batch.queueing)
         for span in batch.spans:
             span.request.tell(span.stop)
         self._deliver(batch)
         self._table.retire(batch)
 
-    def _measure(self, batch: InFlightBatch) -> None:
-        """Learn how long the devices took, and correct what the lane has been charged."""
-        self.landed += 1
-        landed = self._clock()
-        seconds, self._landed_at = landed - max(batch.queued_at, self._landed_at), landed
-        if batch.evaluations:
-            batch.queue.learn_run(seconds, batch.evaluations)
-            self._shares.charge(batch.queue.lane, seconds - batch.charged, batch.wanted)
-
     def _deliver(self, batch: InFlightBatch) -> None:
-        """Answer with a flight's pictures; those that cannot be read begin anew."""
+        """Answer with the pictures of a batch; requests whose picture cannot be read are started again."""
         queue, shortage = batch.queue, None
         for pending, picture in list(batch.pictures.items()):
             try:
@@ -226,16 +220,16 @@ class Scheduler:
             except Exception as error:
                 logger.exception("a picture of %s could not be read", queue.lane)
                 if is_out_of_memory(error):
-                    shortage = error  # the others may be there; theirs is all that is known to be lost
+                    shortage = error  # other pictures may be there: they are read first
                 else:
                     self._try_again(queue, [pending], Trouble.FAILED, failed(error))
         if shortage is not None and not self._halve(queue, self._table.batches_of(queue)):
             self._try_again(queue, list(batch.pictures), Trouble.FAILED, failed(shortage))
 
     def _read(self, batch: InFlightBatch, pending: PendingRequest, picture: Picture | None) -> None:
-        """Read a picture and answer with it; one that is no number is decoded with more precision, if any."""
+        """Read a picture and answer with it; a picture that is not finite is decoded again in float32."""
         queue = batch.queue
-        assert picture is not None, "a flight is launched once the decoding of its pictures is queued"
+        assert picture is not None, "a batch is launched once the decoding of its pictures is queued"
         pixels = self._call(queue, 1, picture.fetch)
         if pixels is None:
             self._decode_again(queue, pending, picture)
@@ -243,7 +237,7 @@ class Scheduler:
         safety = self._call(queue, 1, picture.fetch_safety)
         seconds = self._clock() - pending.seated_at
         if batch.run is not None:
-            queue.learn_image(seconds)
+            queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
         negative, prompt = pending.prepared.facts
         image = Image(
             request=pending.prepared.request,
@@ -269,12 +263,12 @@ class Scheduler:
             self._table.decode_alone({pending: again}, queue, self._clock())
 
     def _recover(self, queue: LaneQueue, lost: Sequence[InFlightBatch], error: Exception) -> None:
-        """Let everybody begin anew who sits at a desk or waits for one of its `lost` flights."""
+        """Restart every request in a seat of a lane or in one of its `lost` batches."""
         if not (is_out_of_memory(error) and self._halve(queue, lost)):
             self._empty(queue, lost, error)
 
     def _halve(self, queue: LaneQueue, lost: Sequence[InFlightBatch]) -> bool:
-        """Go on with less memory, every request there beginning anew; False where nothing can be changed."""
+        """Go on with half the seats and restart every request there; False where nothing can be halved."""
         try:
             halved = self.watchdog.call(COMPILING, queue.device.halve)
         except Exception as error:
@@ -284,34 +278,34 @@ class Scheduler:
         if halved:
             requests = self._table.empty(queue, lost)
             queue.broken = False
-            self._table.begin_anew(queue, requests, alone=False, now=self._clock())
+            self._table.restart(queue, requests, alone=False, now=self._clock())
             logger.warning("out of memory: %s goes on with %d seats", queue.lane, len(queue.seats))
             for pending in requests:
                 pending.tell_trouble(Trouble.OUT_OF_MEMORY)
         return halved
 
     def _empty(self, queue: LaneQueue, lost: Sequence[InFlightBatch], error: Exception) -> None:
-        """Empty the seats, which an error has broken, and let those who lose by it try again."""
+        """Empty the seats, which an error has broken, and restart their requests."""
         requests = self._table.empty(queue, lost)
         queue.broken = True
         self._try_again(queue, requests, Trouble.FAILED, failed(error))
 
     def _resume_interrupted(self) -> None:
-        """Let whatever the abandoned thread had given its devices begin anew."""
+        """Restart the requests that were with the devices when the last thread was abandoned."""
         by_queue: dict[LaneQueue, list[PendingRequest]] = {}
         for pending in self._table.interrupted:
-            by_queue.setdefault(self.queues[pending.prepared.request.lane], []).append(pending)
+            by_queue.setdefault(self.queues[pending.lane], []).append(pending)
         for queue, requests in by_queue.items():
             self._try_again(queue, requests, Trouble.STUCK, PaintingFailed(STUCK))
 
     def _try_again(
         self, queue: LaneQueue, requests: Sequence[PendingRequest], trouble: Trouble, error: EngineError
     ) -> None:
-        """Let these begin anew before others, alone if an error is suspected; the second time, they fail."""
+        """Restart requests before all others, alone after an error; at the second attempt they fail."""
         again = {pending: None for pending in requests if pending.attempts + 1 < MOST_ATTEMPTS}
         for pending in again:
             pending.attempts += 1
-        self._table.begin_anew(queue, list(again), alone=trouble is Trouble.FAILED, now=self._clock())
+        self._table.restart(queue, list(again), alone=trouble is Trouble.FAILED, now=self._clock())
         for pending in requests:
             if pending in again:
                 pending.tell_trouble(trouble)
@@ -324,5 +318,5 @@ class Scheduler:
 
 
 def failed(error: Exception) -> PaintingFailed:
-    """Return what whoever an error of the devices has touched twice is told."""
+    """Return the answer to a request that an error of the devices has touched twice."""
     return PaintingFailed(f"The devices failed: {first_line(error)}")

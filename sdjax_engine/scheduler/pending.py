@@ -62,6 +62,7 @@ class PendingRequest:
 
     def __post_init__(self) -> None:
         """Let a cancellation be the answer at once, wherever the image is."""
+        self.lane = self.prepared.request.lane
         self.future.add_done_callback(self._note_cancellation)
 
     @property

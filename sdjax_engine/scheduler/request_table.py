@@ -1,10 +1,10 @@
-"""Every request of the loop that is not answered, each in one place that its state names.
+"""Every request of the scheduler that is not answered, each in one place that its state names.
 
-    WAITING             in the line of its lane
+    WAITING             in the queue of its lane
     SEATED              in a seat of its lane
-    IN_FLIGHT, DECODED  among the pictures of one flight
+    IN_FLIGHT, DECODED  among the pictures of one batch
 
-No method waits for the devices or calls anybody back, and each changes everything that belongs to a move or
+No method waits for the devices or calls a caller back, and each changes everything that belongs to a move or
 nothing. Between two methods the table can therefore be read by the thread that takes over.
 """
 
@@ -12,16 +12,38 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from sdjax_engine.request import Lane, Request
-from sdjax_engine.scheduler.in_flight import InFlightBatch
-from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture
+from sdjax_engine.request import Lane
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, Run
 from sdjax_engine.scheduler.pending import PendingRequest, State
-from sdjax_engine.scheduler.seats import Placement, RunLimits
+from sdjax_engine.scheduler.seats import Placement, RunLimits, Span
+
+
+@dataclass(kw_only=True, eq=False)
+class InFlightBatch:
+    """Work that the devices have and the host has not waited for: a run with the pictures that it finishes.
+
+    Without a `run` it is the decoding of latents alone. `pictures` are None until their decoding is queued; a
+    request leaves them when it is answered or starts again. `wanted` seats were charged to the lane for
+    `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how many seconds the host took
+    to queue it. It is `uneven` where some devices start it later than others, because they decode first.
+    """
+
+    queue: LaneQueue
+    queued_at: float
+    spans: list[Span[PendingRequest]] = field(default_factory=list)
+    evaluations: int = 0
+    run: Run | None = None
+    pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
+    queueing: float | None = None
+    wanted: int = 1
+    charged: float = 0.0
+    uneven: bool = False
 
 
 class RequestTable:
-    """The requests, by the desks and flights that they are in; changed by one thread only.
+    """The requests, by the queues and batches that they are in; changed by one thread only.
 
     `interrupted` requests were with devices that another thread was abandoned at; they are in no other place.
     """
@@ -31,38 +53,15 @@ class RequestTable:
         self.in_flight: deque[InFlightBatch] = deque()
         self.preparing: InFlightBatch | None = None
         self.interrupted: dict[PendingRequest, None] = {}
-        self._by_request: dict[Request, dict[PendingRequest, None]] = {}
-        self._present: dict[PendingRequest, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._present)
-
-    def __iter__(self) -> Iterator[PendingRequest]:
-        return iter(self._present)
+        self.present: dict[PendingRequest, None] = {}
 
     def join(self, pending: PendingRequest, now: float) -> None:
-        """Put a request at the end of its lane's line."""
-        self._remember(pending)
-        queue = self.queues[pending.prepared.request.lane]
-        queue.seats.join(pending, pending.prepared.evaluations, now=now)
-
-    def remove(self, pending: PendingRequest) -> None:
-        """Take a request out of wherever it is; nothing for one that is not here."""
-        if pending not in self._present:
-            return
-        request = pending.prepared.request
-        del self._present[pending]
-        same = self._by_request[request]
-        del same[pending]
-        if not same:
-            del self._by_request[request]
-        self.interrupted.pop(pending, None)
-        self.queues[request.lane].seats.leave(pending)
-        for batch in self.every_batch():
-            batch.pictures.pop(pending, None)
+        """Put a request at the end of its lane's queue."""
+        self.present[pending] = None
+        self.queues[pending.lane].seats.join(pending, pending.prepared.evaluations, now=now)
 
     def take_seats(self, queue: LaneQueue, now: float) -> list[Placement[PendingRequest]]:
-        """Give the free seats of a desk to whoever is first in its line."""
+        """Give the free seats of a lane to the requests that have waited longest."""
         placements = queue.seats.take_seats(now)
         for placement in placements:
             placement.request.seated_at = now
@@ -70,20 +69,42 @@ class RequestTable:
         return placements
 
     def plan_run(self, batch: InFlightBatch, limits: RunLimits) -> None:
-        """Decide what a flight's run does; requests that it finishes go from their seats to the flight."""
+        """Decide what a batch's run does; requests that it finishes go from their seats to the batch."""
         batch.spans = batch.queue.seats.plan_run(limits)
+        batch.evaluations = max((span.stop - span.start for span in batch.spans), default=0)
         for span in batch.spans:
             if span.last:
                 batch.pictures[span.request] = None
                 span.request.move(State.IN_FLIGHT)
 
     def launch(self, batch: InFlightBatch) -> None:
-        """Put a flight that has been prepared behind those under way."""
+        """Put a batch that has been prepared behind those in flight."""
         self.preparing = None
         self.in_flight.append(batch)
 
+    def land(self, batch: InFlightBatch) -> None:
+        """Note that the devices have done a batch's work."""
+        for pending in batch.pictures:
+            pending.move(State.DECODED)
+
+    def remove(self, pending: PendingRequest) -> None:
+        """Take a request out of the place where it is; nothing for one that is not here."""
+        if pending not in self.present:
+            return
+        del self.present[pending]
+        self.interrupted.pop(pending, None)
+        for batch in (*self.in_flight, *filter(None, [self.preparing])):
+            batch.pictures.pop(pending, None)
+        if pending.state is not State.DECODED:
+            self.queues[pending.lane].seats.leave(pending)
+
+    def retire(self, batch: InFlightBatch) -> None:
+        """Forget a batch whose work is done."""
+        if batch in self.in_flight:
+            self.in_flight.remove(batch)
+
     def decode_alone(self, pictures: Mapping[PendingRequest, Picture], queue: LaneQueue, now: float) -> None:
-        """Give requests, of the line or of a flight, a flight of their own in which latents are decoded."""
+        """Move requests to a batch of their own, in which their latents are decoded."""
         for pending in pictures:
             queue.seats.leave(pending)
             for batch in self.every_batch():
@@ -91,31 +112,21 @@ class RequestTable:
             pending.move(State.IN_FLIGHT)
         self.in_flight.append(InFlightBatch(queue=queue, queued_at=now, pictures=dict(pictures)))
 
-    def land(self, batch: InFlightBatch) -> None:
-        """Note that the devices have done a flight's work."""
-        for pending in batch.pictures:
-            pending.move(State.DECODED)
-
-    def retire(self, batch: InFlightBatch) -> None:
-        """Forget a flight that everybody has left."""
-        if batch in self.in_flight:
-            self.in_flight.remove(batch)
-
-    def begin_anew(
+    def restart(
         self, queue: LaneQueue, requests: Sequence[PendingRequest], *, alone: bool, now: float
     ) -> None:
-        """Put requests at the front of their line; those to be painted `alone` share no run with others."""
+        """Put requests back at the front of their queue; those to be painted `alone` share no run."""
         for pending in requests:
             self.interrupted.pop(pending, None)
             for batch in self.every_batch():
                 batch.pictures.pop(pending, None)
             pending.decoded_again = False
             pending.move(State.WAITING)
-        people = [(pending, pending.prepared.evaluations) for pending in requests]
-        queue.seats.rejoin(people, alone=alone, now=now)
+        first = [(pending, pending.prepared.evaluations) for pending in requests]
+        queue.seats.rejoin(first, alone=alone, now=now)
 
     def empty(self, queue: LaneQueue, lost: Sequence[InFlightBatch]) -> list[PendingRequest]:
-        """Interrupt whatever sits at a desk or is in one of its `lost` flights, and return it."""
+        """Interrupt and return every request in a seat of a lane or in one of its `lost` batches."""
         requests = [pending for batch in lost for pending in batch.pictures]
         requests += queue.clear_seats()
         self.interrupted |= dict.fromkeys(requests)
@@ -125,24 +136,20 @@ class RequestTable:
         return requests
 
     def every_batch(self) -> Iterator[InFlightBatch]:
-        """The flights under way and that being prepared."""
+        """Yield the batches in flight and the batch that is being prepared."""
         yield from self.in_flight
         if self.preparing is not None:
             yield self.preparing
 
     def batches_of(self, queue: LaneQueue) -> list[InFlightBatch]:
-        """The flights of one desk."""
+        """Return the batches of one lane."""
         return [batch for batch in self.every_batch() if batch.queue is queue]
 
-    def anew(self) -> RequestTable:
-        """Return another of the same requests: the lines as they are, seats and flights empty."""
-        other = RequestTable({lane: queue.anew() for lane, queue in self.queues.items()})
-        for pending in self._present:
-            other._remember(pending)
+    def restarted(self) -> RequestTable:
+        """Return another with the same requests: those that wait as they are, seats and batches empty."""
+        other = RequestTable({lane: queue.restarted() for lane, queue in self.queues.items()})
+        for pending in self.present:
+            other.present[pending] = None
             if pending.state is not State.WAITING:
                 other.interrupted[pending] = None
         return other
-
-    def _remember(self, pending: PendingRequest) -> None:
-        self._present[pending] = None
-        self._by_request.setdefault(pending.prepared.request, {})[pending] = None

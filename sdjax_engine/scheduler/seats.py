@@ -94,7 +94,7 @@ class Seats(Generic[Request]):
 
     def __init__(self, *, devices: int, seats_per_device: int) -> None:
         self._devices = devices
-        self._line: OrderedDict[Request, Waiting[Request]] = OrderedDict()
+        self.line: OrderedDict[Request, Waiting[Request]] = OrderedDict()
         self.resize(seats_per_device)
 
     def __len__(self) -> int:
@@ -114,17 +114,17 @@ class Seats(Generic[Request]):
     @property
     def waiting(self) -> list[Request]:
         """Everybody in the line."""
-        return list(self._line)
-
-    @property
-    def in_line(self) -> int:
-        """How many are in the line."""
-        return len(self._line)
+        return list(self.line)
 
     @property
     def present(self) -> int:
         """How many requests wait or have a seat."""
-        return len(self._line) + sum(1 for _ in self._people())
+        return len(self.line) + sum(1 for _ in self._people())
+
+    @property
+    def wanted(self) -> int:
+        """How many seats the requests here could take, at least 1."""
+        return max(1, min(self.present, len(self)))
 
     @property
     def open_to_newcomers(self) -> bool:
@@ -133,35 +133,35 @@ class Seats(Generic[Request]):
             return False
         if any(person.alone for _, person in self._people()):
             return False
-        return not any(waiting.alone for waiting in self._line.values())
+        return not any(waiting.alone for waiting in self.line.values())
 
     def resize(self, seats_per_device: int) -> None:
         """Give every device so many seats, all empty; the line stays."""
         self._seats_per_device = seats_per_device
         self._seats: list[Seated[Request] | None] = [None] * (self._devices * seats_per_device)
 
-    def anew(self, seats_per_device: int) -> Self:
+    def restarted(self, seats_per_device: int) -> Self:
         """Return the same line before so many empty seats on each device."""
         other = copy.copy(self)
-        other._line = self._line.copy()
+        other.line = self.line.copy()
         other.resize(seats_per_device)
         return other
 
     def join(self, request: Request, evaluations: int, *, now: float = 0.0) -> None:
         """Stand at the line's end; the picture takes `evaluations` of the network."""
-        self._line[request] = Waiting(request=request, evaluations=evaluations, since=now)
+        self.line[request] = Waiting(request=request, evaluations=evaluations, since=now)
 
     def rejoin(self, people: Iterable[tuple[Request, int]], *, alone: bool, now: float = 0.0) -> None:
         """Stand at the line's front, in this order, to begin anew: each with its evaluations."""
         first = self._first_in_line()
         since = now if first is None else min(now, first.since)  # the front has always waited longest
         for request, evaluations in reversed(list(people)):
-            self._line[request] = Waiting(request=request, evaluations=evaluations, since=since, alone=alone)
-            self._line.move_to_end(request, last=False)
+            self.line[request] = Waiting(request=request, evaluations=evaluations, since=since, alone=alone)
+            self.line.move_to_end(request, last=False)
 
     def leave(self, request: Request) -> bool:
         """Leave the line or the seat; False for somebody who has neither."""
-        if self._line.pop(request, None) is not None:
+        if self.line.pop(request, None) is not None:
             return True
         taken = (number for number, person in self._people() if person.request == request)
         seat = next(taken, None)
@@ -186,7 +186,7 @@ class Seats(Generic[Request]):
             seat = self._best_seat()
             if seat is None:
                 break
-            del self._line[person.request]
+            del self.line[person.request]
             self._seats[seat] = Seated(
                 request=person.request, evaluations=person.evaluations, alone=person.alone
             )
@@ -223,7 +223,7 @@ class Seats(Generic[Request]):
         return seated
 
     def _first_in_line(self) -> Waiting[Request] | None:
-        return next(iter(self._line.values()), None)
+        return next(iter(self.line.values()), None)
 
     def _people(self) -> Iterator[tuple[int, Seated[Request]]]:
         for seat, seated in enumerate(self._seats):

@@ -22,10 +22,10 @@ from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import DevicesFailed, EngineError, Lane, Offer
+from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
-from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import Step
 from sdjax_engine.weights import load_checkpoint
@@ -169,31 +169,32 @@ class Registry:
             devices.report(self.compiler.mesh)[0],
         ]
 
-    def steps(self, thread: EngineThread) -> list[Step]:
-        """Return what is left to be made ready for people in `thread`, in the order of use."""
-        opened = thread.queues
-        steps = {str(lane): self._lane_step(lane, thread) for lane in self.lanes if lane not in opened}
+    def steps(self, intake: Intake) -> list[Step]:
+        """Return what is left to be made ready for the requests of `intake`, in the order of use."""
+        with self._lock:
+            opened = set(self._devices)
+        steps = {str(lane): self._lane_step(lane, intake) for lane in self.lanes if lane not in opened}
         if self.config.start_pictures:
-            steps |= {name: self._pictures_step(name, thread) for name in map(pictures_of, self.lanes)}
+            steps |= {name: self._pictures_step(name, intake) for name in map(pictures_of, self.lanes)}
         steps |= {step.name: step for step in self._retry_steps()}
         return [steps[name] for name in self.usage.in_order(list(steps))]
 
-    def _lane_step(self, lane: Lane, thread: EngineThread) -> Step:
+    def _lane_step(self, lane: Lane, intake: Intake) -> Step:
         def make() -> None:
-            thread.open_queue(self.queue(lane))
+            intake.open_queue(self.queue(lane))
             with self._lock:
                 with_pictures, with_retry = pictures_of(lane) in self._with_pictures, lane in self._with_retry
             if with_pictures:
-                self._prepare_pictures(lane, thread)
+                self._prepare_pictures(lane, intake)
             if with_retry:
                 self._prepare_late_retry(lane)
 
         def fail(error: Exception) -> None:
-            thread.fail_lane(lane, as_engine_error(error))
+            intake.fail_lane(lane, as_engine_error(error))
 
         return Step(name=str(lane), make=make, fail=fail)
 
-    def _pictures_step(self, name: str, thread: EngineThread) -> Step:
+    def _pictures_step(self, name: str, intake: Intake) -> Step:
         served = [lane for lane in self.lanes if pictures_of(lane) == name]
 
         def make() -> None:
@@ -204,11 +205,11 @@ class Registry:
                 self._with_pictures.add(name)
                 opened = [lane for lane in served if lane in self._devices]
             for lane in opened:
-                self._prepare_pictures(lane, thread)
+                self._prepare_pictures(lane, intake)
 
         def fail(error: Exception) -> None:
             for lane in served:
-                thread.fail_lane(lane, as_engine_error(error), pictures_only=True)
+                intake.fail_lane(lane, as_engine_error(error), pictures_only=True)
 
         return Step(name=name, make=make, fail=fail)
 
@@ -239,7 +240,7 @@ class Registry:
         except jax.errors.JaxRuntimeError as error:
             self.compiler.tell(f"{lane} cannot decode again in float32: {first_line(error)}")
 
-    def _prepare_pictures(self, lane: Lane, thread: EngineThread) -> None:
+    def _prepare_pictures(self, lane: Lane, intake: Intake) -> None:
         """Let images of an open lane start from pictures; where that cannot be, only those images fail."""
         with self._lock:
             device = self._devices[lane]
@@ -248,8 +249,8 @@ class Registry:
                 device.prepare_pictures()
         except DevicesFailed as error:
             self.compiler.tell(f"{lane} cannot start from pictures: {error}")
-            thread.fail_lane(lane, error, pictures_only=True)
-        thread.look_again()
+            intake.fail_lane(lane, error, pictures_only=True)
+        intake.look_again()
 
     def _seats(self, seats_per_device: int) -> Seats[PendingRequest]:
         """Return empty seats on every device."""

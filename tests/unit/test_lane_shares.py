@@ -81,8 +81,3 @@ def test_a_model_on_the_devices_is_kept_until_the_move_has_paid() -> None:
         shares.charge("here", 1.0, 1)
         runs += 1
     assert runs == 2.0 * MOVES_AHEAD
-
-
-def test_nobody_wants_anything() -> None:
-    shares: LaneShares[str] = LaneShares()
-    assert shares.choose({}) is None

@@ -14,7 +14,7 @@ from sdjax_engine.memory.devices import open_mesh, setup_cpu
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer, Sampler
-from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.startup import registry
 from sdjax_engine.startup.registry import Registry
 from sdjax_engine.startup.usage import Usage
@@ -30,6 +30,7 @@ class Device:
     """A lane's devices that note how often they were prepared to decode again."""
 
     lane: Lane = LANE
+    seats: int = 1
     seats_per_device: int = 1
     prepared: list[str] = field(default_factory=list)
 
@@ -53,8 +54,7 @@ def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
         lanes=(LANE,),
         usage=Usage(None),
     )
-    thread = EngineThread({}, clock=lambda: 0.0)
-    lane, retry = opened.steps(thread)
+    lane, retry = opened.steps(Intake(lambda: 0.0))
     steps = {"lane": lane, "retry": retry}
     for name in order:
         steps[name].make()

@@ -7,17 +7,16 @@ from typing import Any, cast
 
 import pytest
 
-from sdjax_engine.scheduler.in_flight import InFlightBatch
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import REMEMBERED, LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.recent import REMEMBERED
+from sdjax_engine.scheduler.request_table import InFlightBatch
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
 from sdjax_engine.scheduler.seats import Seats
 
 
 def queue(devices: int, seats_per_device: int, people: int) -> LaneQueue:
     """A lane queue with so many requests, of ten evaluations and more."""
-    device = SimpleNamespace(seats=devices * seats_per_device, seats_per_device=seats_per_device)
+    device = SimpleNamespace(lane="lane", seats=devices * seats_per_device, seats_per_device=seats_per_device)
     seats = Seats[PendingRequest](devices=devices, seats_per_device=seats_per_device)
     for further in range(people):
         seats.join(cast("PendingRequest", object()), 10 + further, now=0.0)
@@ -30,13 +29,14 @@ def practised(devices: int, seats_per_device: int, people: int) -> LaneQueue:
     one = queue(devices, seats_per_device, people)
     for _ in range(2):
         one.learn_run(0.4, 4)
-        one.learn_queueing(0.01)
+        one.slowest_queueing.add(0.01)
     return one
 
 
 def batch(of: LaneQueue, **how: Any) -> InFlightBatch:
     flying = InFlightBatch(queue=of, queued_at=5.0, run=cast("Any", object()), **how)
     flying.spans = of.seats.plan_run(of.limits())
+    flying.evaluations = max(span.stop - span.start for span in flying.spans)
     return flying
 
 
@@ -78,24 +78,24 @@ def test_the_first_run_does_not_tell_how_long_the_next_will_take() -> None:
     one.learn_run(4.0, 4)
     assert next_run_at([batch(one)], landed_at=6.0) == AT_ONCE
     one.learn_run(0.4, 4)
-    assert one.quickest == pytest.approx(0.1)
+    assert one.quickest_evaluation.value == pytest.approx(0.1)
 
 
 def test_a_run_that_was_queued_slowly_once_makes_the_next_no_earlier() -> None:
     one = practised(1, 4, 1)
     for _ in range(REMEMBERED):
-        one.learn_queueing(0.01)
+        one.slowest_queueing.add(0.01)
     flying = batch(one)
     at = next_run_at([flying], landed_at=6.0)
-    one.learn_queueing(30.0)
+    one.slowest_queueing.add(30.0)
     assert next_run_at([flying], landed_at=6.0) == at
 
 
 def test_what_queueing_takes_at_the_most_is_followed_when_it_changes() -> None:
     one = practised(1, 4, 1)
     for _ in range(REMEMBERED):
-        one.learn_queueing(0.05)
-    assert one.seconds_to_queue == 0.05
+        one.slowest_queueing.add(0.05)
+    assert one.slowest_queueing.value == 0.05
     for _ in range(REMEMBERED):
-        one.learn_queueing(0.01)
-    assert one.seconds_to_queue == 0.01
+        one.slowest_queueing.add(0.01)
+    assert one.slowest_queueing.value == 0.01

@@ -201,7 +201,7 @@ def test_another_of_the_same_line_shares_nothing_with_the_first() -> None:
     for request in "ab":
         seats.join(request, 20)
     seats.take_seats()
-    other = seats.anew(2)
+    other = seats.restarted(2)
     assert (other.seated, other.waiting, len(other)) == ([], ["b"], 2)
     other.take_seats()
     seats.plan_run()

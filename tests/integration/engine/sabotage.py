@@ -36,7 +36,7 @@ class SabotagedLane(DeviceLane):
     """
 
     def __init__(self, lane: DeviceLane) -> None:
-        vars(self).update(vars(lane.anew()))
+        vars(self).update(vars(lane.restarted()))
         self.reset()
         self.fault: Fault | None = None
         self.spoil_pictures = 0

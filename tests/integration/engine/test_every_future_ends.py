@@ -123,7 +123,7 @@ class Evening:
         stuck = self.scheduler
         self.now += 1e6
         assert stuck.watchdog.abandon()
-        self.scheduler = stuck.anew(self.watchdog())
+        self.scheduler = stuck.restarted(self.watchdog())
         for _ in range(how.turns):
             self.turn()
         if how.fails:
@@ -136,8 +136,7 @@ class Evening:
             self.scheduler.leave(pending)
         self.coming, self.cancelled = [], []
         scheduler = self.scheduler
-        if not scheduler.busy:
-            self.now = max(self.now, scheduler.wake_at or self.now)
+        self.now = max(self.now, scheduler.next_turn_at or self.now)
         try:
             scheduler.turn()
         except Abandoned:
@@ -159,7 +158,7 @@ class Evening:
 def check_places(scheduler: Scheduler) -> None:
     """Every request is in one place, and its state names that."""
     table = scheduler._table
-    places: dict[PendingRequest, list[set[State]]] = {pending: [] for pending in table}
+    places: dict[PendingRequest, list[set[State]]] = {pending: [] for pending in table.present}
     for queue in table.queues.values():
         for pending in queue.seats.waiting:
             places[pending].append({State.WAITING})

@@ -60,7 +60,7 @@ def test_a_lane_needs_what_its_seats_hold_and_its_programs_ask_for(
 def test_out_of_memory_halves_the_seats_and_painting_goes_on(
     device_lanes: dict[Lane, DeviceLane], model: LoadedModel
 ) -> None:
-    lane = device_lanes[UNGUIDED.lane].anew()
+    lane = device_lanes[UNGUIDED.lane].restarted()
     lane.reset()
     before = paint(lane, model).fetch()
     more = lane.need
@@ -116,7 +116,7 @@ def test_a_lane_allocates_its_seats_only_after_their_memory_was_claimed(
 def test_empty_seats_are_allocated_after_those_before_were_freed(
     model: LoadedModel, compiler: Compiler, device_lanes: dict[Lane, DeviceLane]
 ) -> None:
-    lane, before = device_lanes[UNGUIDED.lane].anew(), live_arrays()
+    lane, before = device_lanes[UNGUIDED.lane].restarted(), live_arrays()
     programs, held = lane._programs, []
 
     def empty() -> Any:
@@ -189,7 +189,7 @@ def test_a_lane_starts_from_pictures_only_once_memory_for_it_was_claimed(
         lane.prepare_pictures()
     assert watched.at_claim == [False]
     assert lane.starts_from_pictures is grants
-    assert lane.anew().starts_from_pictures is grants
+    assert lane.restarted().starts_from_pictures is grants
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_picture_beyond_bfloat16_is_decoded_again_in_float32(
 
 
 def test_an_autoencoder_in_float32_is_not_tried_again(device_lanes: dict[Lane, DeviceLane]) -> None:
-    lane = device_lanes[UNGUIDED.lane].anew()
+    lane = device_lanes[UNGUIDED.lane].restarted()
     lane.prepare_retry()
     assert not lane.retries
     assert lane.decode_again(np.zeros((8, 8, 4), np.float32)) is None
