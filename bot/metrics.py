@@ -1,4 +1,4 @@
-"""What is counted of the bot's work, in Prometheus' terms; `docs/operations.md` says what for."""
+"""What is counted of the bot's work, in Prometheus' terms; `docs/operations-watching.md` says what for."""
 
 from __future__ import annotations
 

@@ -9,5 +9,5 @@
    It answers after a change of the source that lowers to the same program.
 4. XLA, behind JAX's own cache, which answers where executables cannot be kept. On a CPU it saves nothing.
 
-`docs/engine.md` ("Start-up and memory") has the time that each of them saves.
+`docs/benchmarks.md` ("Start-up and memory") has the time that each of them saves.
 """

@@ -1,0 +1,66 @@
+"""Rules about the pages in docs/: their length, and that every link leads somewhere."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LONGEST_PAGE = 150
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def pages() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def links(text: str) -> list[str]:
+    """The targets of a page's links, outside its blocks of code."""
+    return LINK.findall(CODE.sub("", text))
+
+
+def anchors(text: str) -> set[str]:
+    """The names under which GitHub links to a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", CODE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken(page: Path) -> list[str]:
+    """The links of a page to files or headings that do not exist."""
+    found = []
+    for target in links(page.read_text()):
+        if target.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
+            found.append(target)
+    return found
+
+
+def test_no_page_of_the_docs_is_longer_than_the_limit() -> None:
+    lengths = {
+        page.name: len(page.read_text().splitlines()) for page in pages() if page.parent == ROOT / "docs"
+    }
+    assert len(lengths) > 5
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_PAGE} == {}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_a_broken_link_and_a_broken_anchor_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One heading\n[a](#one-heading) [b](#another) [c](gone.md) [d](page.md#one-heading)\n")
+    assert broken(page) == ["#another", "gone.md"]
