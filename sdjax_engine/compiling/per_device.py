@@ -19,7 +19,7 @@ from jax.stages import Compiled
 from sdjax_engine.compiling.loaded_programs import LoadedProgram
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, spread_shape
 
-Rows = jax.Array | npt.NDArray[Any]
+SpreadArray = jax.Array | npt.NDArray[Any]
 
 
 class PerDevice:
@@ -37,7 +37,7 @@ class PerDevice:
         self._mesh = mesh
         self._devices = list(mesh.devices.flat)
         self._spread = NamedSharding(mesh, BY_SEAT)
-        self._copies: dict[int, tuple[list[Rows], list[Any]]] = {}
+        self._copies: dict[int, tuple[list[SpreadArray], list[Any]]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Queue the work of every device; raises the first error of any of them."""
@@ -64,7 +64,7 @@ class PerDevice:
 
     def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> list[Any]:
         """Return each device's share of the argument at `place`; those of parameters are computed once."""
-        leaves: list[Rows]
+        leaves: list[SpreadArray]
         structure: Any
         leaves, structure = jax.tree.flatten(tree)
         if spec == REPLICATED and place in self._copies:
@@ -77,7 +77,7 @@ class PerDevice:
             self._copies[place] = leaves, shares
         return shares
 
-    def _parts(self, array: Rows) -> Sequence[Rows]:
+    def _parts(self, array: SpreadArray) -> Sequence[SpreadArray]:
         if isinstance(array, np.ndarray):
             return np.split(array, len(self._devices))
         parts = {shard.device: shard.data for shard in array.addressable_shards}

@@ -58,10 +58,10 @@ class Picture:
     def fetch_safety(self) -> SafetyScores | None:
         """Wait for the safety checker's scores; None where the checkpoint has no checker."""
         scores = np.asarray(self.scores)[self.device]
-        return safety_scores(scores) if scores.size else None
+        return read_safety_scores(scores) if scores.size else None
 
 
-def safety_scores(scores: npt.NDArray[np.float32]) -> SafetyScores:
+def read_safety_scores(scores: npt.NDArray[np.float32]) -> SafetyScores:
     """Read a row of the safety checker: its concepts, then those that call for special care."""
     concepts, special_care = scores[:CONCEPTS], scores[CONCEPTS:]
     return SafetyScores(

@@ -23,7 +23,7 @@ from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import DevicesFailed, Lane
 from sdjax_engine.wording import in_bytes
 
-FOLDER = "seats"
+SEATS_FOLDER = "seats"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class FoundSeats:
         if self.folder is None:
             raise FileNotFoundError
         content = json.dumps({"lane": str(lane), "first": first, "facts": self.facts()}, sort_keys=True)
-        return self.folder / FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
+        return self.folder / SEATS_FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
 
 
 class NoRoom(Exception):

@@ -17,7 +17,7 @@ from sdjax_engine.request import Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
 
-SIZES = 6  # the original size, the crop's corner and the target size, two numbers each
+TIME_IDS = 6  # the original size, the crop's corner and the target size, two numbers each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class LaneShapes:
     @property
     def sizes(self) -> int:
         """How many sizes of a picture the UNet is conditioned on."""
-        return SIZES if self.model.networks.takes_sizes else 0
+        return TIME_IDS if self.model.networks.takes_sizes else 0
 
     def rows(self, *shape: int, dtype: npt.DTypeLike = np.float32) -> Any:
         """Return the shape of an array whose rows are spread over the devices."""

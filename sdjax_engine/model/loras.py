@@ -65,7 +65,7 @@ class LoraBank:
             spans[name] = BankRows(first=rows, rank=lora.rank)
             rows += lora.rank
         dtypes = {name: dtype_of(component) for name, component in components.items()}
-        banks = fill(tuple(loras.values()), tuple(spans.values()), shapes, dtypes=dtypes, put=put)
+        banks = fill_banks(tuple(loras.values()), tuple(spans.values()), shapes, dtypes=dtypes, put=put)
         return cls(banks=banks, spans=spans, rank=min(rank or rows, rows - 1))
 
     @property
@@ -141,7 +141,7 @@ def read_all(files: Mapping[str, Path], shapes: Shapes, *, rank: int) -> dict[st
     return loras
 
 
-def fill(
+def fill_banks(
     loras: Sequence[LoraFile],
     spans: Sequence[BankRows],
     shapes: Shapes,

@@ -142,7 +142,7 @@ def test_the_next_start_tries_again_what_the_devices_ran_out_of_memory_for(
 def test_a_file_that_makes_no_sense_is_as_good_as_none(content: str, tmp_path: Path) -> None:
     found = FoundSeats(folder=tmp_path, facts=lambda: None)
     found.remember(LANE, 8, 2)
-    [file] = (tmp_path / seat_count.FOLDER).iterdir()
+    [file] = (tmp_path / seat_count.SEATS_FOLDER).iterdir()
     file.write_text(content)
     assert found.recall(LANE, 8) == 8
 
