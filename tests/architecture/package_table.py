@@ -1,0 +1,68 @@
+"""The table of packages in docs/structure.md, from the source and from import-linter's contracts.
+
+python tests/architecture/package_table.py            print it
+python tests/architecture/package_table.py --write    put it into docs/structure.md
+"""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "structure.md"
+BEGIN, END = "<!-- packages: begin -->\n", "<!-- packages: end -->\n"
+HEAD = "| floor | package, or modules | files | lines | what it is |\n|---|---|---|---|---|\n"
+MODULES = "single modules"
+
+
+def layers(container: str) -> list[list[str]]:
+    """The modules and packages of each floor of `bot` or `sdjax_engine`, the lowest floor first."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [contract] = [each for each in contracts if each.get("containers") == [container]]
+    return [re.split(r"\s*[|:]\s*", layer) for layer in reversed(contract["layers"])]
+
+
+def row(floor: str, names: list[str], files: list[Path], what: str) -> str:
+    lines = sum(len(file.read_text().splitlines()) for file in files)
+    label = ", ".join(f"`{name}`" for name in names)
+    return f"| {floor} | {label} | {len(files)} | {lines:,} | {what} |\n"
+
+
+def described(package: Path) -> str:
+    """The first sentence of a package's docstring, without its full stop."""
+    found = re.match(r'"""(.+?)(\.?""" *$|\.?$)', (package / "__init__.py").read_text(), re.MULTILINE)
+    return found[1] if found else "no docstring"
+
+
+def rows(container: str) -> list[str]:
+    """A row for each package, and one for all single modules of a floor; the highest floor first."""
+    made = []
+    for floor, names in reversed(list(enumerate(layers(container), start=1))):
+        folder = ROOT / container
+        packages = sorted(name for name in names if (folder / name).is_dir())
+        modules = sorted(name for name in names if (folder / f"{name}.py").exists())
+        for name in packages:
+            files = sorted((folder / name).rglob("*.py"))
+            made.append(row(str(floor), [f"{container}.{name}"], files, described(folder / name)))
+        if modules:
+            made.append(row(str(floor), modules, [folder / f"{name}.py" for name in modules], MODULES))
+    return made
+
+
+def table() -> str:
+    """The whole table, as Markdown."""
+    return HEAD + "".join(rows("bot") + rows("sdjax_engine"))
+
+
+def written(page: str) -> str:
+    """The table that a page holds between its two marks."""
+    return page.partition(BEGIN)[2].partition(END)[0]
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv:
+        text = PAGE.read_text()
+        PAGE.write_text(text.replace(BEGIN + written(text) + END, BEGIN + table() + END))
+    else:
+        print(table(), end="")
