@@ -24,6 +24,8 @@ _READ_ONLY: dict[str, dict[str, Any]] = {
     "sqlite": {"read_only": True},
     "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
 }
+UPGRADE_SECONDS = 60.0
+"""How long a start waits for SQLite's lock while another process upgrades the tables."""
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
 
@@ -60,14 +62,13 @@ class Database:
                 await in_own_thread(lambda: check_file(parsed))
         else:
             place = postgresql_place(parsed)
-        database = cls(_create_engine(parsed), place)
+        upgrading = cls(_create_engine(_patient(parsed)), place)
         try:
-            async with database.write() as connection:
+            async with upgrading.write() as connection:
                 await connection.run_sync(upgrade)
-        except BaseException:
-            await database.close()
-            raise
-        return database
+        finally:
+            await upgrading.close()
+        return cls(_create_engine(parsed), place)
 
     async def close(self) -> None:
         """Begin nothing more, let what is under way end, and close every connection.
@@ -142,6 +143,13 @@ def _parse(url: str) -> sa.URL:
             "The queue's database needs a file: in memory it would forget accepted jobs."
         )
     return parsed.set(drivername=_DRIVERS[backend])
+
+
+def _patient(url: sa.URL) -> sa.URL:
+    """Return the URL with a longer wait for SQLite's lock: another process may be upgrading the tables."""
+    if url.get_backend_name() != "sqlite" or "timeout" in url.query:
+        return url
+    return url.update_query_dict({"timeout": str(UPGRADE_SECONDS)})
 
 
 def _create_engine(url: sa.URL) -> AsyncEngine:

@@ -14,7 +14,7 @@ from stores import Clock, small_disk
 
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State
-from bot.store import Store
+from bot.store import Store, sqlite_file
 from bot.store.sqlite_file import CONNECTIONS
 
 
@@ -100,3 +100,20 @@ async def test_a_full_disk_refuses_new_jobs_and_keeps_the_accepted(store: Store)
 async def test_a_database_that_can_never_work_is_a_mistake_in_the_configuration(url: str) -> None:
     with pytest.raises(ConfigurationError):
         await Store.open(url)
+
+
+async def test_a_start_waits_for_another_process_that_upgrades_the_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer than any other transaction would wait for the lock."""
+    monkeypatch.setattr(sqlite_file, "_BUSY_SECONDS", 0.05)
+    database = tmp_path / "queue.sqlite3"
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.isolation_level = None
+        other.execute("BEGIN IMMEDIATE")
+        opening = asyncio.create_task(Store.open(f"sqlite:///{database}"))
+        await asyncio.sleep(0.5)  # ten times as long as a transaction waits
+        assert not opening.done()
+        other.execute("COMMIT")
+        await (await opening).close()
