@@ -46,4 +46,4 @@ class WholeBatchSeats(Seats[Request]):
 
     def _run_length(self, limits: RunLimits) -> int:
         del limits
-        return max((person.left for _, person in self._people()), default=0)
+        return max((taken.left for _, taken in self._taken()), default=0)

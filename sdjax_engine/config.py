@@ -1,4 +1,4 @@
-"""What an engine is opened with."""
+"""The configuration that an engine is opened with."""
 
 from __future__ import annotations
 

@@ -99,13 +99,13 @@ class Engine:
             report=compiler.tell,
             seconds=lambda: clock() - started,
             last=registry.lines,
-            people=engine._thread.intake if devices.is_cpu(mesh) else None,
+            requests=engine._thread.intake if devices.is_cpu(mesh) else None,
         )
         return engine
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """What each model takes, in the order of the configuration."""
+        """The offer of each model, in the order of the configuration."""
         return tuple(model.offer for model in self._models.values())
 
     @property
@@ -186,9 +186,9 @@ class Engine:
         return future.cancel()
 
     def close(self, *, drain: bool) -> None:
-        """Take no more requests and return when its threads have ended, those excepted that devices hold up.
+        """Accept no more requests; return when its threads have ended, except any that stuck devices hold.
 
-        With `drain`, whoever is in line is painted first; without, every image not yet finished is
+        With `drain`, waiting requests are painted first; without, every image not yet finished is
         cancelled, also while another thread waits for a draining close.
         """
         self._thread.close(drain=drain)
@@ -196,7 +196,9 @@ class Engine:
             self._registry.stop()
         if self._warm_up is not None:
             self._warm_up.stop()
-        if self._registry is not None and not self._thread.restarts:  # what stuck devices hold may never come
+        if (
+            self._registry is not None and not self._thread.restarts
+        ):  # a move that stuck devices hold may never end
             self._registry.residency.settle()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What is asked of the engine and what it answers; no JAX here, so anything may import it.
+"""Requests to the engine and its answers; no JAX here, so anything may import it.
 
 EngineError
 ├── InvalidRequest       the person asked for something that cannot be painted
@@ -171,9 +171,9 @@ class Request:
     """One image to paint. The picture depends on these values only.
 
     Names follow the reference pipeline's parameters; `height` and `width` are in pixels and `seed`
-    is the whole seed of the noise. `init_image`, a picture file of any size, is what to start from:
-    `strength` from 0 to 1 says how far to leave it. Of `mask_image`, a picture file too, the white parts
-    are painted anew and the black ones kept; it needs an `init_image`.
+    is the whole seed of the noise. `init_image` is a picture file of any size to start from:
+    `strength` from 0 to 1 says how far to leave it. The white parts of `mask_image`, a picture file too, are
+    painted again and the black parts kept; it needs an `init_image`.
     """
 
     prompt: str
@@ -202,12 +202,11 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """What one model takes and what it does when nothing is asked for.
+    """The values that one model accepts, and its defaults.
 
     `sizes` are (width, height) in pixels, the first being the default. A prompt may fill `prompt_chunks`
-    encodings of the text encoder's length; what is longer is cut. `loras` are the names people may ask for.
-    `samplers` are those that suit the checkpoint; empty where nobody has read it, and then any may be asked
-    for.
+    encodings of the text encoder's length; a longer prompt is cut. `loras` are the names people may ask for.
+    `samplers` are those that suit the checkpoint; empty before the checkpoint is read, when any is accepted.
     """
 
     model: str
@@ -221,7 +220,7 @@ class Offer:
     samplers: tuple[Sampler, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no request could be within with a ValueError that says so."""
+        """Raise ValueError for an offer that no request could be within."""
         if not self.sizes:
             raise ValueError(f"{self.model} must be offered in at least one size")
         if not 1 <= self.num_inference_steps <= self.max_steps <= MAX_STEPS:
@@ -303,7 +302,7 @@ def parse_sampler(name: str) -> Sampler:
 
 
 class Trouble(StrEnum):
-    """Why an image began anew."""
+    """Why a request was started again."""
 
     STUCK = "stuck"
     OUT_OF_MEMORY = "out_of_memory"
@@ -312,7 +311,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far one image is, as told at the end of a run; with `trouble` where it begins anew, and why."""
+    """How far one image is, told at the end of a run; `trouble` says why it was started again."""
 
     step: int
     steps: int
@@ -321,7 +320,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class PromptFacts:
-    """What became of a prompt: how many `tokens` it has, how many there is room for, what was cut off."""
+    """Facts of a prompt: how many `tokens` it has, how many there is room for, and the end that was cut."""
 
     tokens: int
     limit: int
@@ -330,7 +329,7 @@ class PromptFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class SafetyScores:
-    """What the checkpoint's safety checker says: each concept's score, above 0 where it is found.
+    """Scores of the checkpoint's safety checker, one a concept, above 0 where the concept is found.
 
     `concepts` and `special_care` are cosine similarities less their thresholds, in the checker's order.
     """
@@ -344,8 +343,8 @@ class SafetyScores:
 class Image:
     """A finished picture: `pixels` is uint8 `(height, width, 3)`.
 
-    `seconds` is the time from taking a seat to the finished pixels. `prompt` and `negative_prompt` say what
-    became of the two texts; `safety` is None where the checkpoint has no safety checker.
+    `seconds` is the time from taking a seat to the finished pixels. `prompt` and `negative_prompt` hold
+    the facts of the two texts; `safety` is None where the checkpoint has no safety checker.
     """
 
     request: Request

@@ -27,7 +27,7 @@ Wanted = tuple[Lane, bool]
 
 
 class Intake:
-    """What the scheduler has not seen yet; every method may be called from any thread."""
+    """Requests and lanes that the scheduler has not seen yet; every method may be called from any thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -132,7 +132,7 @@ class Intake:
         return self._closing and not (scheduler.occupied or self._unserved)
 
     def _take_in(self, scheduler: Scheduler) -> list[Callable[[], object]]:
-        """Give the scheduler what came, and return the calls that answer requests without a lane."""
+        """Give the scheduler the arrivals, and return the calls that answer requests without a lane."""
         for queue in self._opened:
             scheduler.open(queue)
         arrivals, cancelled = self._arrivals, self._cancelled
@@ -181,12 +181,12 @@ class Intake:
 
 
 def wanted_by(pending: PendingRequest) -> Wanted:
-    """Return what a request needs to be painted."""
+    """Return the lane that a request needs, and whether it starts from a picture."""
     return pending.lane, pending.prepared.picture is not None
 
 
 def can_paint(scheduler: Scheduler, wanted: Wanted) -> bool:
-    """Return whether the scheduler can paint now what is wanted."""
+    """Return whether the scheduler has that lane, able to start from pictures where that is wanted."""
     lane, from_picture = wanted
     queue = scheduler.queues.get(lane)
     return queue is not None and (not from_picture or queue.device.starts_from_pictures)

@@ -29,15 +29,15 @@ LIMITS = RunLimits()
 
 
 class Run(Protocol):
-    """Evaluations that the devices have been given."""
+    """A run that the devices have been given."""
 
     @property
     def ready(self) -> bool:
-        """Whether the devices have made them, so that nobody would wait."""
+        """Whether the devices have made the evaluations, so that `wait` returns at once."""
         ...
 
     def wait(self) -> None:
-        """Return when the devices have made them; raises what broke them."""
+        """Return when the devices have made the evaluations; raises the error of the devices."""
         ...
 
 
@@ -49,11 +49,11 @@ class Picture(Protocol):
         ...
 
     def fetch_safety(self) -> SafetyScores | None:
-        """Wait for what the safety checker says; None where there is none."""
+        """Wait for the scores of the safety checker; None where the checkpoint has none."""
         ...
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
-        """Wait for what was decoded, (h, w, c)."""
+        """Wait for the latents that were decoded, (h, w, c)."""
         ...
 
 
@@ -95,7 +95,7 @@ class SeatDevices(Protocol):
         ...
 
     def halve(self) -> bool:
-        """Make do with less memory, every seat being empty afterwards; False where that cannot be."""
+        """Use less memory; every seat is empty afterwards. False where that is not possible."""
         ...
 
     def reset(self) -> None:
@@ -107,7 +107,7 @@ class SeatDevices(Protocol):
         ...
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
-        """Let newcomers into their seats."""
+        """Write requests into their seats."""
         ...
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
@@ -159,7 +159,7 @@ class LaneQueue:
     broken: bool = False
 
     def __post_init__(self) -> None:
-        """Take over what never changes of the lane on the devices."""
+        """Copy the values of the lane on the devices that never change."""
         self.lane: Lane = self.device.lane
         self.on_several_devices = self.device.seats > self.device.seats_per_device
 
@@ -185,7 +185,7 @@ class LaneQueue:
         self.seconds_per_evaluation = moving_mean(before, each)
 
     def restarted(self) -> LaneQueue:
-        """Return another with the same waiting requests, whose seats are empty."""
+        """Return another queue with the same waiting requests and empty seats."""
         device = self.device.restarted()
         return replace(self, device=device, seats=self.seats.restarted(device.seats_per_device), broken=True)
 

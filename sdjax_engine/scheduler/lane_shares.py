@@ -21,14 +21,14 @@ MOVES_AHEAD = 4.0
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What a lane wants: how many seats, at least 1, and the seconds until its model is on the devices."""
+    """The demand of a lane: how many seats, at least 1, and the seconds until its model is on the devices."""
 
     seats: int
     move_seconds: float = 0.0
 
 
 class LaneShares(Generic[Lane]):
-    """Remembers how much of the devices' time each lane has had."""
+    """Counts how much of the devices' time each lane has had."""
 
     def __init__(self) -> None:
         self._tags: dict[Lane, float] = {}

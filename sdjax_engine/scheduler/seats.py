@@ -1,4 +1,4 @@
-"""Who sits where in a lane's batch, who joins when, and how long the next run is; pure policy.
+"""Which request has which seat of a lane's batch, and how long the next run is; pure policy.
 
     line ──take_seats──► seats ──plan_run──► seats ──► finished, seat free again
       └──────── leave ───────┘
@@ -19,14 +19,14 @@ from typing import Generic, Self, TypeVar
 
 Request = TypeVar("Request", bound=Hashable)
 
-# Seats of a device where nobody says how many. On a slice of the CPU one picture fills the core: a second
-# seat saves nothing and doubles the time of a picture alone. An accelerator is idle with less than a few.
+# Seats of a device unless the configuration says how many. On a slice of the CPU one picture fills the
+# core: a second seat saves nothing and doubles the time of a single picture. An accelerator needs a few.
 SEATS_ON_CPU = 1
 SEATS_ON_ACCELERATOR = 4
 
 
 def suitable_seats(*, on_cpu: bool) -> int:
-    """How many seats a device should have where nobody says."""
+    """Return how many seats a device has unless the configuration says."""
     return SEATS_ON_CPU if on_cpu else SEATS_ON_ACCELERATOR
 
 
@@ -35,7 +35,7 @@ class RunLimits:
     """How many evaluations a run has at most: `short` while a newcomer could join at its end, else `long`.
 
     A full batch runs until its next seat finishes, but not for so long that progress is silent or a seat
-    that somebody has given up is held.
+    of a cancelled request is held.
     """
 
     short: int = 4
@@ -44,7 +44,7 @@ class RunLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement(Generic[Request]):
-    """A ticket that has just taken `seat`."""
+    """A request that has just taken `seat`."""
 
     seat: int
     request: Request
@@ -63,7 +63,7 @@ class Span(Generic[Request]):
 
 @dataclass(kw_only=True)
 class Waiting(Generic[Request]):
-    """Somebody in the line, who came at the time `since`; who is to sit `alone` shares no run with others."""
+    """A request in the line since the time `since`; with `alone` it shares no run with other requests."""
 
     request: Request
     evaluations: int
@@ -109,17 +109,17 @@ class Seats(Generic[Request]):
     @property
     def seated(self) -> list[Request]:
         """Every request in a seat, in the order of the seats."""
-        return [person.request for _, person in self._people()]
+        return [taken.request for _, taken in self._taken()]
 
     @property
     def waiting(self) -> list[Request]:
-        """Everybody in the line."""
+        """Every request in the line, the oldest first."""
         return list(self.line)
 
     @property
     def present(self) -> int:
         """How many requests wait or have a seat."""
-        return len(self.line) + sum(1 for _ in self._people())
+        return len(self.line) + sum(1 for _ in self._taken())
 
     @property
     def wanted(self) -> int:
@@ -128,73 +128,73 @@ class Seats(Generic[Request]):
 
     @property
     def open_to_newcomers(self) -> bool:
-        """Whether somebody who came now would sit down before the next run."""
+        """Whether a request that came now would take a seat before the next run."""
         if self.present >= len(self):
             return False
-        if any(person.alone for _, person in self._people()):
+        if any(taken.alone for _, taken in self._taken()):
             return False
         return not any(waiting.alone for waiting in self.line.values())
 
     def resize(self, seats_per_device: int) -> None:
-        """Give every device so many seats, all empty; the line stays."""
+        """Give every device so many empty seats; the line stays."""
         self._seats_per_device = seats_per_device
         self._seats: list[Seated[Request] | None] = [None] * (self._devices * seats_per_device)
 
     def restarted(self, seats_per_device: int) -> Self:
-        """Return the same line before so many empty seats on each device."""
+        """Return the same line with so many empty seats on each device."""
         other = copy.copy(self)
         other.line = self.line.copy()
         other.resize(seats_per_device)
         return other
 
     def join(self, request: Request, evaluations: int, *, now: float = 0.0) -> None:
-        """Stand at the line's end; the picture takes `evaluations` of the network."""
+        """Put a request at the end of the line; its picture takes `evaluations` of the network."""
         self.line[request] = Waiting(request=request, evaluations=evaluations, since=now)
 
-    def rejoin(self, people: Iterable[tuple[Request, int]], *, alone: bool, now: float = 0.0) -> None:
-        """Stand at the line's front, in this order, to begin anew: each with its evaluations."""
+    def rejoin(self, requests: Iterable[tuple[Request, int]], *, alone: bool, now: float = 0.0) -> None:
+        """Put requests, each with its evaluations, back at the front of the line, in this order."""
         first = self._first_in_line()
         since = now if first is None else min(now, first.since)  # the front has always waited longest
-        for request, evaluations in reversed(list(people)):
+        for request, evaluations in reversed(list(requests)):
             self.line[request] = Waiting(request=request, evaluations=evaluations, since=since, alone=alone)
             self.line.move_to_end(request, last=False)
 
     def leave(self, request: Request) -> bool:
-        """Leave the line or the seat; False for somebody who has neither."""
+        """Take a request out of the line or its seat; False for a request that is in neither."""
         if self.line.pop(request, None) is not None:
             return True
-        taken = (number for number, person in self._people() if person.request == request)
-        seat = next(taken, None)
+        found = (number for number, taken in self._taken() if taken.request == request)
+        seat = next(found, None)
         if seat is not None:
             self._seats[seat] = None
         return seat is not None
 
     def ready(self, now: float) -> bool:
-        """Whether a run could be made now: somebody sits, or would."""
-        del now  # waiting is nobody's duty here
+        """Return whether a run could be made now: a request has a seat or could take one."""
+        del now  # no request waits on purpose here
         return bool(self.present)
 
     def wake_at(self) -> float | None:
-        """When somebody who only waits will be ready without anybody coming; None: no such time."""
+        """Return when waiting requests become ready without a new one; None: no such time."""
         return None
 
     def take_seats(self, now: float = 0.0) -> list[Placement[Request]]:
         """Seat as many waiting requests as there is room for, on the emptiest devices first."""
         del now
         placements = []
-        while (person := self._first_in_line()) is not None and self._may_sit(person):
+        while (first := self._first_in_line()) is not None and self._may_be_seated(first):
             seat = self._best_seat()
             if seat is None:
                 break
-            del self.line[person.request]
+            del self.line[first.request]
             self._seats[seat] = Seated(
-                request=person.request, evaluations=person.evaluations, alone=person.alone
+                request=first.request, evaluations=first.evaluations, alone=first.alone
             )
-            placements.append(Placement(seat=seat, request=person.request))
+            placements.append(Placement(seat=seat, request=first.request))
         return placements
 
     def plan_run(self, limits: RunLimits | None = None) -> list[Span[Request]]:
-        """Decide the next run and count it as done: finished seats are free again. Empty: nobody sits."""
+        """Decide the next run and count it as done: finished seats are free again. Empty: no request."""
         length = self._run_length(limits or RunLimits())
         if not length:
             return []
@@ -225,29 +225,29 @@ class Seats(Generic[Request]):
     def _first_in_line(self) -> Waiting[Request] | None:
         return next(iter(self.line.values()), None)
 
-    def _people(self) -> Iterator[tuple[int, Seated[Request]]]:
+    def _taken(self) -> Iterator[tuple[int, Seated[Request]]]:
         for seat, seated in enumerate(self._seats):
             if seated is not None:
                 yield seat, seated
 
-    def _people_by_device(self) -> list[int]:
+    def _taken_by_device(self) -> list[int]:
         counts = [0] * self._devices
-        for seat, _ in self._people():
+        for seat, _ in self._taken():
             counts[seat // self._seats_per_device] += 1
         return counts
 
-    def _may_sit(self, newcomer: Waiting[Request]) -> bool:
-        people = [person for _, person in self._people()]
-        return not people or not (newcomer.alone or any(person.alone for person in people))
+    def _may_be_seated(self, newcomer: Waiting[Request]) -> bool:
+        seated = [taken for _, taken in self._taken()]
+        return not seated or not (newcomer.alone or any(taken.alone for taken in seated))
 
     def _best_seat(self) -> int | None:
         """Return the free seat of the emptiest device."""
-        counts = self._people_by_device()
+        counts = self._taken_by_device()
         free = (seat for seat, seated in enumerate(self._seats) if seated is None)
         return min(free, key=lambda seat: (counts[seat // self._seats_per_device], seat), default=None)
 
     def _run_length(self, limits: RunLimits) -> int:
-        left = [person.left for _, person in self._people()]
+        left = [taken.left for _, taken in self._taken()]
         if not left:
             return 0
         return min(*left, limits.long if len(left) == len(self._seats) else limits.short)

@@ -1,4 +1,4 @@
-"""How long the devices keep the engine's thread waiting, and when that is too long."""
+"""How long the devices keep the engine's thread waiting, and when they are stuck."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PATIENCE = 20.0
-"""How many times what the work usually takes is waited for, besides `stuck_after`."""
+"""How many times the usual duration of the work is waited for, besides `stuck_after`."""
 
 Answer = TypeVar("Answer")
 
 
 class Abandoned(BaseException):
-    """The thread that this is raised in waited for stuck devices; another has taken its place."""
+    """Raised in a thread that waited for stuck devices and was replaced by another thread."""
 
 
 class Watchdog:
-    """Watches one thread's calls of the devices; that uses `call`, another asks whether to `abandon` it.
+    """Watches one thread's calls of the devices: that thread uses `call`, another thread uses `abandon`.
 
-    A thread is only ever abandoned within a call of the devices, and ends right after it. What it changes
-    between two calls is therefore changed completely, or not at all, before another thread reads it.
+    A thread is abandoned only within a call of the devices, and ends right after it. So a change between two
+    calls is made completely or not at all before another thread reads it.
     `stuck_after` is in seconds; 0 means that no call takes too long.
     """
 
@@ -32,9 +32,9 @@ class Watchdog:
         self._abandoned = False
 
     def call(self, expected: float, function: Callable[..., Answer], *arguments: object) -> Answer:
-        """Return what a call of the devices returns, which usually takes `expected` seconds.
+        """Call the devices, which usually takes `expected` seconds, and return the result.
 
-        Raises what the call raises, or Abandoned where the thread was abandoned meanwhile.
+        Raises the error of the call, or Abandoned where the thread was abandoned meanwhile.
         """
         until = self._clock() + self._stuck_after + PATIENCE * expected
         with self._lock:

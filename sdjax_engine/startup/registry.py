@@ -1,4 +1,4 @@
-"""Opening an engine: its models, and its lanes in the order in which people will want them."""
+"""The models and lanes of an engine, and the order in which lanes are made ready: the most used first."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def lanes(offer: Offer) -> tuple[Lane, ...]:
 
 
 def pictures_of(lane: Lane) -> str:
-    """What the start pictures of a lane's size are called in the order of use and in the report."""
+    """Return the name of a lane's start pictures in the counts of use and in the report."""
     return f"{lane.model}:{lane.width}x{lane.height} from pictures"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Registry:
-    """Makes lanes ready one by one; `lanes` are all that there will be, those wanted first at the front."""
+    """Makes lanes ready one by one; `lanes` are all lanes, the most used first."""
 
     config: EngineConfig
     compiler: Compiler
@@ -101,11 +101,11 @@ class Registry:
         return self.config.start_pictures or bool(self.models[lane.model].networks.further_channels)
 
     def count(self, lane: Lane, *, from_picture: bool) -> None:
-        """Remember that somebody has asked for this lane."""
+        """Count a request for this lane."""
         self.usage.count(str(lane), *([pictures_of(lane)] if from_picture else []))
 
     def stop(self) -> None:
-        """Make nothing ready any more, and keep what was asked for."""
+        """Make nothing ready any more, and write the counts of use."""
         self.compiler.stop()
         self.usage.write()
 
@@ -126,7 +126,7 @@ class Registry:
         return max(1, devices.usable_cores() // CORES_FOR_A_LANE)
 
     def queue(self, lane: Lane) -> LaneQueue:
-        """Make a lane ready for whoever starts from noise; raises DevicesFailed."""
+        """Make a lane ready for pictures from noise; raises DevicesFailed."""
         with refused_by_devices():
             device = open_lane(
                 partial(self._device, lane), lane, self.residency, self.seats_per_device, self._found
@@ -136,14 +136,14 @@ class Registry:
         return LaneQueue(device=device, seats=self._seats(device.seats_per_device))
 
     def first_queue(self) -> LaneQueue:
-        """Make the lane ready that is wanted first, its model on the devices; raises DevicesFailed."""
+        """Make the most used lane ready, its model on the devices; raises DevicesFailed."""
         queue = self.queue(self.lanes[0])
         with refused_by_devices():
             self.residency.bring(self.lanes[0].model)
         return queue
 
     def lines(self) -> list[str]:
-        """What is to be said of seats and memory once everything is there."""
+        """Return the lines of the report about seats and memory once everything is ready."""
         with self._lock:
             return [*room.lines(dict(self._devices), self.residency), *self.residency.lines()]
 
@@ -162,7 +162,7 @@ class Registry:
         return FoundSeats(folder=self.config.cache_dir, facts=self._facts)
 
     def _facts(self) -> object:
-        """What the numbers of seats depend on."""
+        """Return the values that the number of seats depends on."""
         return [
             *(sorted(map(str, self.lanes)), self.config.dtype, self.config.start_pictures),
             *(self.residency.budget, [model.fingerprint for model in self.models.values()]),
@@ -214,10 +214,10 @@ class Registry:
         return Step(name=name, make=make, fail=fail)
 
     def _retry_steps(self) -> Iterator[Step]:
-        """What decodes again in float32, for the lanes where that makes a difference: wanted last."""
+        """Yield the steps that prepare decoding again in float32, for the lanes where it changes anything."""
 
         def fail(error: Exception) -> None:
-            """Pictures that are no numbers then fail at once."""
+            """Pictures that are not finite then fail at once."""
 
         for lane in self.lanes:
             if not self.models[lane.model].decodes_in_float32:
@@ -285,7 +285,7 @@ def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) 
 
 @contextmanager
 def refused_by_devices() -> Iterator[None]:
-    """Turn what the devices refuse into DevicesFailed: their memory is too small, say."""
+    """Turn an error of the devices into DevicesFailed: their memory is too small, for example."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
@@ -293,5 +293,5 @@ def refused_by_devices() -> Iterator[None]:
 
 
 def as_engine_error(error: Exception) -> EngineError:
-    """Return what whoever waits is told of an error while something was made ready."""
+    """Return the error with which the requests that wait for a failed lane are answered."""
     return error if isinstance(error, EngineError) else DevicesFailed(first_line(error))

@@ -1,4 +1,4 @@
-"""What people ask for most lately, remembered between starts, so that it is made ready first."""
+"""How often each lane was asked for lately, kept between starts, so that the most used is ready first."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SECONDS_BETWEEN_WRITES = 300.0
 
 
 class Usage:
-    """How often each name was asked for, what is long ago counting less; may be used from any thread.
+    """How often each name was asked for; old requests count less. May be used from any thread.
 
-    It is kept in `folder` (None: not at all). A file that cannot be read or written is as good as none.
+    The counts are kept in `folder` (None: not at all). A file that cannot be read or written is ignored.
     """
 
     def __init__(self, folder: Path | None, *, clock: Callable[[], float] = time.time) -> None:
@@ -40,7 +40,7 @@ class Usage:
             self.write()
 
     def in_order(self, names: Sequence[str]) -> list[str]:
-        """Return the names, those asked for most first, the others as they come."""
+        """Return the names by their counts, the largest first; equal counts keep their order."""
         with self._lock:
             counts = dict(self._counts)
         return sorted(names, key=lambda name: -counts.get(name, 0.0))
@@ -57,7 +57,7 @@ class Usage:
             part.replace(self._file)
 
     def _age(self) -> None:
-        """Let every count be worth what it is worth now."""
+        """Reduce every count by its age."""
         now = self._clock()
         left = math.exp2(min(0.0, self._written_at - now) / HALF_LIFE)
         self._counts = {name: count * left for name, count in self._counts.items()}

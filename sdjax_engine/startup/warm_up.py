@@ -1,7 +1,7 @@
-"""Making ready, one after another and beside the work, what people may ask for next.
+"""The warm-up: makes lanes ready one after another while the engine already paints.
 
-Whoever asks for something that is not ready yet waits for it. What cannot be made ready fails for whoever
-waits for it, and for nobody else.
+A request for a lane that is not ready waits for it. A lane that cannot be made ready fails its own requests
+and no others.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from sdjax_engine.compiling.compiler import CompilingStopped
 
 logger = logging.getLogger(__name__)
 
-MOMENT = 0.3  # seconds without a picture in work after which nobody is held up
+MOMENT = 0.3  # seconds without a request after which a step holds nobody up
 PATIENCE = 5.0  # seconds that a step gives way at most
 LOOKS = 0.05  # seconds between two looks
 
 
-class People(Protocol):
-    """Those for whom an engine paints."""
+class Requests(Protocol):
+    """The requests of an engine."""
 
     @property
     def has_requests(self) -> bool:
-        """Whether anybody waits for a picture."""
+        """Whether a request is not answered yet."""
         ...
 
     @property
     def has_unserved(self) -> bool:
-        """Whether anybody waits for something that is not ready."""
+        """Whether a request waits for a lane that is not ready."""
         ...
 
 
@@ -49,8 +49,8 @@ class Step:
 class WarmUp:
     """Takes `steps` in their order, `at_once` of them at a time, in threads of its own.
 
-    A step that nobody waits for gives way to pictures of `people` that are in work, for a while, because it
-    takes the processor from them (None: it does not).
+    A step that no request waits for gives way to `requests` for a while, because it takes the processor from
+    them (None: it does not).
     `report` is told of each, and at the end of everything and of the lines of `last`; `seconds` says how
     long the start has taken so far.
     """
@@ -64,7 +64,7 @@ class WarmUp:
         report: Callable[[str], None],
         seconds: Callable[[], float],
         last: Callable[[], Sequence[str]] = tuple,
-        people: People | None = None,
+        requests: Requests | None = None,
     ) -> None:
         self._left = len(steps)
         self._count = len(done) + len(steps)
@@ -73,7 +73,7 @@ class WarmUp:
         self._seconds = seconds
         self._last = last
         self._lock = threading.Lock()
-        self._people = people
+        self._requests = requests
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="sdjax-warm-up")
@@ -94,19 +94,19 @@ class WarmUp:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._over.set()
 
-    def _give_way(self, people: People) -> None:
-        """Let those be painted first who are here, and whoever comes within a moment."""
+    def _give_way(self, requests: Requests) -> None:
+        """Wait until the requests that are here, or come within a moment, are answered."""
         begun = quiet_since = time.monotonic()
-        while not (self._stopping.wait(LOOKS) or people.has_unserved):
+        while not (self._stopping.wait(LOOKS) or requests.has_unserved):
             now = time.monotonic()
-            if people.has_requests:
+            if requests.has_requests:
                 quiet_since = now
             if now - quiet_since > MOMENT or now - begun > PATIENCE:
                 return
 
     def _take(self, step: Step) -> None:
-        if self._people is not None:
-            self._give_way(self._people)
+        if self._requests is not None:
+            self._give_way(self._requests)
         if self._stopping.is_set():
             return
         try:
@@ -130,7 +130,7 @@ class WarmUp:
             self._end(line)
 
     def _end(self, *lines: str) -> None:
-        """Tell the last lines; whoever waits for the end goes on, even where they cannot be told."""
+        """Report the last lines; `wait` returns even where a report raises."""
         rest = f", but for {self._failed} of {self._count}" if self._failed else ""
         try:
             for line in (*lines, f"everything ready after {self._seconds():.1f} s{rest}"):

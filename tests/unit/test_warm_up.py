@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from sdjax_engine.compiling.compiler import CompilingStopped
-from sdjax_engine.startup.warm_up import People, Step, WarmUp
+from sdjax_engine.startup.warm_up import Requests, Step, WarmUp
 
 DEADLINE = 20.0
 
@@ -26,9 +26,9 @@ def step(
 
 
 def warm_up(
-    *steps: Step, report: Callable[[str], None] = lambda _line: None, people: People | None = None
+    *steps: Step, report: Callable[[str], None] = lambda _line: None, requests: Requests | None = None
 ) -> WarmUp:
-    return WarmUp(steps, done=["the first"], at_once=1, report=report, seconds=lambda: 2.0, people=people)
+    return WarmUp(steps, done=["the first"], at_once=1, report=report, seconds=lambda: 2.0, requests=requests)
 
 
 def test_steps_are_taken_in_order_and_told_of() -> None:
@@ -98,7 +98,7 @@ def test_stopping_waits_for_the_step_under_way_and_takes_no_other() -> None:
 
 @dataclass
 class Crowd:
-    """People who are painted for, or kept waiting, as a test says."""
+    """Requests who are painted for, or kept waiting, as a test says."""
 
     has_requests: bool = True
     has_unserved: bool = False
@@ -110,7 +110,7 @@ def test_a_step_gives_way_to_pictures_in_work(end: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(
         "sdjax_engine.startup.warm_up.PATIENCE", 0.3 if end == "out of patience" else 10 * DEADLINE
     )
-    warming = warm_up(step("next", made.set), people=crowd)
+    warming = warm_up(step("next", made.set), requests=crowd)
     if end != "out of patience":
         assert not made.wait(0.5)
     crowd.has_requests = end != "painted"
@@ -121,7 +121,7 @@ def test_a_step_gives_way_to_pictures_in_work(end: str, monkeypatch: pytest.Monk
 
 def test_stopping_does_not_wait_for_whoever_is_painted() -> None:
     made = threading.Event()
-    warming = warm_up(step("next", made.set), people=Crowd())
+    warming = warm_up(step("next", made.set), requests=Crowd())
     warming.stop()
     assert warming.wait(0)
     assert not made.is_set()
