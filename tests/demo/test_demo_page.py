@@ -32,7 +32,7 @@ async def picture_bytes(page: Page, index: int) -> bytes:
 async def test_a_newcomer_types_a_prompt_sees_it_painted_and_asks_for_another(demo: Demo) -> None:
     async with launched() as browser:
         page = await browser.new_page(viewport={"width": 1280, "height": 860})
-        await page.goto(f"{demo.address}/#omar/general")
+        await page.goto(f"{demo.address}/#ravi/general")
         await page.get_by_role("heading", name="Welcome to #general").wait_for()
         await page.keyboard.type(f"/imagine {SCENE.caption}")
         await page.keyboard.press("Enter")
