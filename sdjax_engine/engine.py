@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -93,12 +94,12 @@ class Engine:
             registry=registry,
         )
         engine._warm_up = WarmUp(
-            registry.steps(engine._thread.intake),
+            registry.steps(engine._thread),
             done=[str(first)],
             at_once=registry.steps_at_once,
             report=compiler.tell,
             seconds=lambda: clock() - started,
-            last=registry.lines,
+            last=partial(registry.lines, engine._thread),
             requests=engine._thread.intake if devices.is_cpu(mesh) else None,
         )
         return engine

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import cast
 
 import jax
 
-from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.compiling.compiler import Compiler, CompilingStopped
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.lane import seat_count as room
 from sdjax_engine.lane.device_lane import DeviceLane
@@ -22,14 +24,16 @@ from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import DevicesFailed, EngineError, Lane, Offer
-from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
+from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import Step
 from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.wording import first_line
+
+logger = logging.getLogger(__name__)
 
 CORES_FOR_A_LANE = 4
 """A lane's programs are compiled two at a time: more lanes at once only where cores would be idle."""
@@ -64,7 +68,6 @@ class Registry:
     lanes: tuple[Lane, ...]
     usage: Usage
     new_seats: NewSeats = Seats
-    _devices: dict[Lane, DeviceLane] = field(default_factory=dict, init=False)
     _with_pictures: set[str] = field(default_factory=set, init=False)
     _with_retry: set[Lane] = field(default_factory=set, init=False)  # asked for before the lane was open
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -131,8 +134,6 @@ class Registry:
             device = open_lane(
                 partial(self._device, lane), lane, self.residency, self.seats_per_device, self._found
             )
-            with self._lock:
-                self._devices[lane] = device
         return LaneQueue(device=device, seats=self._seats(device.seats_per_device))
 
     def first_queue(self) -> LaneQueue:
@@ -142,10 +143,10 @@ class Registry:
             self.residency.bring(self.lanes[0].model)
         return queue
 
-    def lines(self) -> list[str]:
+    def lines(self, thread: EngineThread) -> list[str]:
         """Return the lines of the report about seats and memory once everything is ready."""
-        with self._lock:
-            return [*room.lines(dict(self._devices), self.residency), *self.residency.lines()]
+        opened = {lane: device_of(thread, lane) for lane in thread.queues}
+        return [*room.lines(opened, self.residency), *self.residency.lines()]
 
     def _device(self, lane: Lane, seats_per_device: int) -> DeviceLane:
         return DeviceLane(
@@ -169,32 +170,34 @@ class Registry:
             devices.report(self.compiler.mesh)[0],
         ]
 
-    def steps(self, intake: Intake) -> list[Step]:
-        """Return what is left to be made ready for the requests of `intake`, in the order of use."""
-        with self._lock:
-            opened = set(self._devices)
-        steps = {str(lane): self._lane_step(lane, intake) for lane in self.lanes if lane not in opened}
+    def steps(self, thread: EngineThread) -> list[Step]:
+        """Return what is left to be made ready for the requests in `thread`, in the order of use.
+
+        A step asks the thread for the lane: a restart gives the lane another side on the devices.
+        """
+        opened = thread.queues
+        steps = {str(lane): self._lane_step(lane, thread) for lane in self.lanes if lane not in opened}
         if self.config.start_pictures:
-            steps |= {name: self._pictures_step(name, intake) for name in map(pictures_of, self.lanes)}
-        steps |= {step.name: step for step in self._retry_steps()}
+            steps |= {name: self._pictures_step(name, thread) for name in map(pictures_of, self.lanes)}
+        steps |= {step.name: step for step in self._retry_steps(thread)}
         return [steps[name] for name in self.usage.in_order(list(steps))]
 
-    def _lane_step(self, lane: Lane, intake: Intake) -> Step:
+    def _lane_step(self, lane: Lane, thread: EngineThread) -> Step:
         def make() -> None:
-            intake.open_queue(self.queue(lane))
+            thread.intake.open_queue(self.queue(lane))
             with self._lock:
                 with_pictures, with_retry = pictures_of(lane) in self._with_pictures, lane in self._with_retry
             if with_pictures:
-                self._prepare_pictures(lane, intake)
+                self._prepare_pictures(lane, thread)
             if with_retry:
-                self._prepare_late_retry(lane)
+                self._prepare_late_retry(lane, thread)
 
         def fail(error: Exception) -> None:
-            intake.fail_lane(lane, as_engine_error(error))
+            thread.intake.fail_lane(lane, as_engine_error(error))
 
         return Step(name=str(lane), make=make, fail=fail)
 
-    def _pictures_step(self, name: str, intake: Intake) -> Step:
+    def _pictures_step(self, name: str, thread: EngineThread) -> Step:
         served = [lane for lane in self.lanes if pictures_of(lane) == name]
 
         def make() -> None:
@@ -203,17 +206,16 @@ class Registry:
                 compile_begin(shapes, self.compiler)
             with self._lock:
                 self._with_pictures.add(name)
-                opened = [lane for lane in served if lane in self._devices]
-            for lane in opened:
-                self._prepare_pictures(lane, intake)
+            for lane in [lane for lane in served if lane in thread.queues]:
+                self._prepare_pictures(lane, thread)
 
         def fail(error: Exception) -> None:
             for lane in served:
-                intake.fail_lane(lane, as_engine_error(error), pictures_only=True)
+                thread.intake.fail_lane(lane, as_engine_error(error), pictures_only=True)
 
         return Step(name=name, make=make, fail=fail)
 
-    def _retry_steps(self) -> Iterator[Step]:
+    def _retry_steps(self, thread: EngineThread) -> Iterator[Step]:
         """Yield the steps that prepare decoding again in float32, for the lanes where it changes anything."""
 
         def fail(error: Exception) -> None:
@@ -221,41 +223,50 @@ class Registry:
 
         for lane in self.lanes:
             if not self.models[lane.model].decodes_in_float32:
-                make = partial(self._prepare_retry, lane)
+                make = partial(self._prepare_retry, lane, thread)
                 yield Step(name=f"{lane} in float32", make=make, fail=fail)
 
-    def _prepare_retry(self, lane: Lane) -> None:
+    def _prepare_retry(self, lane: Lane, thread: EngineThread) -> None:
         """Prepare an open lane; one that another thread is still opening is prepared there."""
         with self._lock:
-            device = self._devices.get(lane)
-            if device is None:
+            opened = lane in thread.queues
+            if not opened:
                 self._with_retry.add(lane)
-        if device is not None:
-            device.prepare_retry()
+        if opened:
+            device_of(thread, lane).prepare_retry()
 
-    def _prepare_late_retry(self, lane: Lane) -> None:
+    def _prepare_late_retry(self, lane: Lane, thread: EngineThread) -> None:
         """Prepare a lane that has just been opened, and stays open where that fails."""
         try:
-            self._prepare_retry(lane)
-        except jax.errors.JaxRuntimeError as error:
+            self._prepare_retry(lane, thread)
+        except CompilingStopped:
+            raise
+        except Exception as error:
+            logger.exception("%s cannot decode again in float32", lane)
             self.compiler.tell(f"{lane} cannot decode again in float32: {first_line(error)}")
 
-    def _prepare_pictures(self, lane: Lane, intake: Intake) -> None:
-        """Let images of an open lane start from pictures; where that cannot be, only those images fail."""
-        with self._lock:
-            device = self._devices[lane]
+    def _prepare_pictures(self, lane: Lane, thread: EngineThread) -> None:
+        """Let images of an open lane start from pictures; where that fails, only those images fail."""
         try:
             with refused_by_devices():
-                device.prepare_pictures()
-        except DevicesFailed as error:
+                device_of(thread, lane).prepare_pictures()
+        except CompilingStopped:
+            raise
+        except Exception as error:
+            logger.exception("%s cannot start from pictures", lane)
             self.compiler.tell(f"{lane} cannot start from pictures: {error}")
-            intake.fail_lane(lane, error, pictures_only=True)
-        intake.look_again()
+            thread.intake.fail_lane(lane, as_engine_error(error), pictures_only=True)
+        thread.intake.look_again()
 
     def _seats(self, seats_per_device: int) -> Seats[PendingRequest]:
         """Return empty seats on every device."""
         count = devices.device_count(self.compiler.mesh)
         return self.new_seats(devices=count, seats_per_device=seats_per_device)
+
+
+def device_of(thread: EngineThread, lane: Lane) -> DeviceLane:
+    """Return an open lane's side on the devices, as the thread has it now."""
+    return cast("DeviceLane", thread.queues[lane].device)
 
 
 def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) -> dict[str, LoadedModel]:

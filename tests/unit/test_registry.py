@@ -15,6 +15,7 @@ from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer, Sampler
 from sdjax_engine.scheduler.intake import Intake
+from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup import registry
 from sdjax_engine.startup.registry import Registry
 from sdjax_engine.startup.usage import Usage
@@ -34,28 +35,73 @@ class Device:
     seats_per_device: int = 1
     prepared: list[str] = field(default_factory=list)
 
+    starts_from_pictures: bool = False
+    broken: bool = False
+
     def prepare_retry(self) -> None:
         self.prepared.append("retry")
 
+    def prepare_pictures(self) -> None:
+        if self.broken:
+            raise RuntimeError("an error that nobody expected")
+        self.prepared.append("pictures")
 
-@pytest.mark.parametrize("order", [("lane", "retry"), ("retry", "lane")])
-def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
-    order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    def restarted(self) -> Device:
+        return Device()
+
+
+def registry_of(device: Device, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """A registry of one lane, which is this device."""
     setup_cpu(2)
-    mesh, device = open_mesh(), Device()
+    mesh = open_mesh()
     monkeypatch.setattr(registry, "open_lane", lambda *_: device)
+    monkeypatch.setattr(registry, "compile_begin", lambda *_: None)
+    monkeypatch.setattr(registry, "LaneShapes", lambda **_: None)
     model = cast("LoadedModel", SimpleNamespace(decodes_in_float32=False))
-    opened = Registry(
-        config=EngineConfig(models=(ModelSpec(source="demo", offer=OFFER),), start_pictures=False),
+    return Registry(
+        config=EngineConfig(models=(ModelSpec(source="demo", offer=OFFER),)),
         compiler=Compiler(mesh=mesh, report=lambda _: None),
         residency=Residency(mesh),
         models={"tiny": model},
         lanes=(LANE,),
         usage=Usage(None),
     )
-    lane, retry = opened.steps(Intake(lambda: 0.0))
+
+
+@pytest.mark.parametrize("order", [("lane", "retry"), ("retry", "lane")])
+def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
+    order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device()
+    lane, _pictures, retry = registry_of(device, monkeypatch).steps(EngineThread({}, clock=lambda: 0.0))
     steps = {"lane": lane, "retry": retry}
     for name in order:
         steps[name].make()
     assert device.prepared == ["retry"]
+
+
+def test_after_a_restart_a_step_prepares_the_lane_that_is_served_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, thread = Device(), EngineThread({}, clock=lambda: 0.0)
+    lane, pictures, _retry = registry_of(device, monkeypatch).steps(thread)
+    lane.make()
+    stuck = thread._scheduler
+    stuck.open(thread.queues[LANE])
+    thread.intake = Intake(lambda: 0.0)
+    thread._scheduler = stuck.restarted(thread._new_watchdog())
+    pictures.make()
+    served = cast("Device", thread.queues[LANE].device)
+    assert (device.prepared, served.prepared) == ([], ["pictures"])
+
+
+@pytest.mark.parametrize("order", [("lane", "pictures"), ("pictures", "lane")])
+def test_whatever_breaks_start_pictures_the_lane_itself_stays_open(
+    order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = EngineThread({}, clock=lambda: 0.0)
+    lane, pictures, _retry = registry_of(Device(broken=True), monkeypatch).steps(thread)
+    steps = {"lane": lane, "pictures": pictures}
+    for name in order:
+        steps[name].make()
+    assert LANE in thread.queues
+    assert not thread.intake.has_failed(LANE)
+    assert thread.intake._failure((LANE, True)) is not None
