@@ -28,6 +28,7 @@ import itertools
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ from sdjax_engine.request import Request  # noqa: E402
 INVOKER = "CommandTree-invoker"
 """The task in which discord.py answers a command."""
 
+IDLE_SECONDS = 0.5  # in which the engine ends its turn behind the answer
 COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
@@ -154,6 +156,7 @@ def engine_walk() -> Walk:
     with walk.watched(), Engine.open(config, report=lambda _: None) as engine:
         engine.wait_until_ready()
         engine.submit(request("a blue star", 1)).result()
+        time.sleep(IDLE_SECONDS)
         with walk.follow():
             engine.submit(request("a red heart left of a blue star", 2)).result()
     return walk

@@ -166,14 +166,14 @@ class Engine:
         prepared = model.prepare(request, start)
         registry, intake, lane = self._registry, self._thread.intake, request.lane
         offered = self._thread.queues if registry is None else registry.lanes
+        from_picture = prepared.picture is not None
+        if registry is not None and lane in offered:
+            registry.count(lane, from_picture=from_picture)
         if lane not in offered or intake.has_failed(lane):
             raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
-        from_picture = prepared.picture is not None
         if from_picture and not self._starts_from_pictures(lane):
             choices = ", ".join(map(str, self.lanes))
             raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
-        if registry is not None:
-            registry.count(lane, from_picture=from_picture)
         return intake.submit(prepared, on_progress)
 
     def _starts_from_pictures(self, lane: Lane) -> bool:

@@ -164,10 +164,10 @@ class DeviceLane:
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
         """Write newcomers into their seats: encoded texts, noise, tables, start pictures."""
-        state, encodings = self._seated, self._model.encodings
-        arrays = self._model.arrays
+        state, waves = self._seated, self._waves(newcomers)
+        encodings, arrays = self._model.encodings, self._model.arrays
         no_texts = (self._model.preparation.no_text,) * 2
-        for wave in self._waves(newcomers):
+        for wave in waves:
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
             rows = jax.tree.map(np.copy, self._no_newcomers)
             for device, seat in wave.items():

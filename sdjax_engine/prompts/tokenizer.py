@@ -101,13 +101,14 @@ class Tokenizer:
             if piece.breaks:
                 parts.append([])
             parts[-1].extend(self._tokens_of(piece))
-        comma_id = self.bpe.token_to_id(COMMA)
-        chunks, left = divide(parts, room=self.room, max_chunks=max_chunks, comma_id=comma_id)
+        room, comma_id = self.length - 2, self.bpe.token_to_id(COMMA)
+        chunks, left = divide(parts, room=room, max_chunks=max_chunks, comma_id=comma_id)
+        limit = places_left(chunks, room=room, max_chunks=max_chunks)
         return Tokens(
             ids=np.stack([self._fill([token.id for token in chunk]) for chunk in chunks]),
             weights=np.stack([self._weights(chunk) for chunk in chunks]),
             count=sum(map(len, parts)),
-            limit=places_left(chunks, room=self.room, max_chunks=max_chunks),
+            limit=limit,
             cut=cleaned[left[0].place :] if left else "",
         )
 

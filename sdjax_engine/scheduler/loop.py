@@ -69,8 +69,8 @@ class Scheduler:
             return AT_ONCE
         ready = self._ready_queues()
         if ready or self._table.in_flight:
-            return self._next_run_at(ready)
-        times = (queue.seats.wake_at() for queue in self.queues.values())
+            return next_run_at(self._table.in_flight, self._landed_at, ready)
+        times = (queue.seats.wake_at() for queue in self.queues.values() if queue.seats.line)
         return min((time for time in times if time is not None), default=None)
 
     def open(self, queue: LaneQueue) -> None:
@@ -94,13 +94,15 @@ class Scheduler:
             self._land(in_flight[0])  # without waiting: the devices have finished it
             in_flight = self._table.in_flight
         ready = self._ready_queues()
-        if self._next_run_at(ready) > self._clock():
+        if next_run_at(self._table.in_flight, self._landed_at, ready) > self._clock():
             return
         queue = None
         if ready:
             wanted = {each.lane: each.seats.wanted for each in ready}
             demands = {
-                each.lane: Demand(seats=wanted[each.lane], move_seconds=each.device.move_seconds)
+                each.lane: Demand(
+                    seats=wanted[each.lane], move_seconds=each.device.move_seconds if len(ready) > 1 else 0.0
+                )
                 for each in ready
             }
             queue = self.queues[self._shares.choose(demands)]
@@ -127,12 +129,6 @@ class Scheduler:
     def _ready_queues(self) -> list[LaneQueue]:
         now = self._clock()
         return [queue for queue in self.queues.values() if queue.seats.ready(now)]
-
-    def _next_run_at(self, ready: Sequence[LaneQueue]) -> float:
-        """Return when the next run should be queued, and not before."""
-        in_flight = self._table.in_flight
-        at = next_run_at(in_flight, self._landed_at)
-        return at if at > AT_ONCE and list(ready) == [in_flight[0].queue] else AT_ONCE
 
     def _call(
         self, queue: LaneQueue, evaluations: int, function: Callable[..., Answer], *arguments: object

@@ -36,11 +36,17 @@ def runs_ahead(queue: LaneQueue | None) -> int:
     return RUNS_AHEAD_OF_MANY if len(queue.seats) >= MANY_SEATS else RUNS_AHEAD
 
 
-def next_run_at(in_flight: Sequence[InFlightBatch], landed_at: float) -> float:
-    """Return when to queue the run behind the batches in flight; the batch before landed at `landed_at`."""
+def next_run_at(in_flight: Sequence[InFlightBatch], landed_at: float, ready: Sequence[LaneQueue]) -> float:
+    """Return when to queue the next run: at once, or late in the only batch in flight.
+
+    The batch before it landed at `landed_at`; `ready` are the queues whose lanes could run now. Late is right
+    only where no other lane could use the devices meanwhile.
+    """
     if len(in_flight) != 1 or in_flight[0].run is None or in_flight[0].uneven:
         return AT_ONCE
     [batch] = in_flight
+    if list(ready) != [batch.queue]:
+        return AT_ONCE
     seconds = batch.queue.quickest_evaluation.value
     if seconds is None or not batch.queue.seats.open_to_newcomers:
         return AT_ONCE

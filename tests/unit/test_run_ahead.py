@@ -58,25 +58,32 @@ def test_nobody_to_paint_for_is_no_run_to_wait_behind() -> None:
 def test_with_seats_free_the_next_run_is_queued_just_before_the_one_in_the_air_ends() -> None:
     one = practised(1, 4, 1)
     flying = batch(one)
-    at = next_run_at([flying], landed_at=6.0)
+    at = next_run_at([flying], 6.0, [one])
     assert at == pytest.approx(6.0 + 0.1 * flying.evaluations - 0.02)
 
 
 def test_with_no_seat_free_it_is_queued_at_once() -> None:
     full = practised(1, 4, 5)
-    assert next_run_at([batch(full)], landed_at=6.0) == AT_ONCE
+    assert next_run_at([batch(full)], 6.0, [full]) == AT_ONCE
+
+
+def test_while_another_lane_could_run_it_is_queued_at_once() -> None:
+    one = practised(1, 4, 1)
+    flying = batch(one)
+    assert next_run_at([flying], 6.0, [one, practised(1, 4, 1)]) == AT_ONCE
+    assert next_run_at([flying], 6.0, [practised(1, 4, 1)]) == AT_ONCE
 
 
 def test_behind_devices_that_are_done_at_different_times_it_is_queued_at_once() -> None:
     one = practised(2, 4, 1)
-    assert next_run_at([batch(one, uneven=True)], landed_at=6.0) == AT_ONCE
-    assert next_run_at([batch(one), batch(one)], landed_at=6.0) == AT_ONCE
+    assert next_run_at([batch(one, uneven=True)], 6.0, [one]) == AT_ONCE
+    assert next_run_at([batch(one), batch(one)], 6.0, [one]) == AT_ONCE
 
 
 def test_the_first_run_does_not_tell_how_long_the_next_will_take() -> None:
     one = queue(1, 4, 1)
     one.learn_run(4.0, 4)
-    assert next_run_at([batch(one)], landed_at=6.0) == AT_ONCE
+    assert next_run_at([batch(one)], 6.0, [one]) == AT_ONCE
     one.learn_run(0.4, 4)
     assert one.quickest_evaluation.value == pytest.approx(0.1)
 
@@ -86,9 +93,9 @@ def test_a_run_that_was_queued_slowly_once_makes_the_next_no_earlier() -> None:
     for _ in range(REMEMBERED):
         one.slowest_queueing.add(0.01)
     flying = batch(one)
-    at = next_run_at([flying], landed_at=6.0)
+    at = next_run_at([flying], 6.0, [one])
     one.slowest_queueing.add(30.0)
-    assert next_run_at([flying], landed_at=6.0) == at
+    assert next_run_at([flying], 6.0, [one]) == at
 
 
 def test_what_queueing_takes_at_the_most_is_followed_when_it_changes() -> None:
