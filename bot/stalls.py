@@ -1,27 +1,26 @@
-"""Watches whether the event loop stands still, and says what it was at when it did.
+"""Watches whether the event loop stands still, and says which call held it when it did.
 
-While the loop is held, nobody's command is acknowledged and no heartbeat leaves. Two things hold it: a call
-of its own that takes long, and native code in any thread that keeps the interpreter lock. A thread that looks
-at the loop's frames sees the first. It cannot run during the second: a timer in C, which that thread arms
-anew as long as it runs, writes down all frames then, none of which can change meanwhile.
-A machine that gives the process no processor makes the loop late too: Linux tells for how long it did.
+While the loop is held, no command is acknowledged and no heartbeat leaves. Two things hold it: a long call of
+its own, and native code in any thread that keeps the interpreter lock. A second thread reads the frames of
+the loop during the first. It cannot run during the second: it reads the frames of all threads as soon as it
+gets the lock, when the thread that kept the lock has just returned from the native call. A machine that gives
+the process no processor makes the loop late too: Linux tells for how long it did.
+
+The frames are read with the interpreter lock held, never by `faulthandler`: it reads them without the lock,
+and a thread that runs meanwhile may free them, which ends the process with a segmentation fault.
 """
 
 from __future__ import annotations
 
 import asyncio
-import faulthandler
 import gc
 import logging
-import re
 import sys
-import tempfile
 import threading
 import time
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path, PurePath
-from typing import IO
+from types import FrameType
 
 from bot.metrics import STALL_SECONDS, LoopMetrics
 
@@ -33,8 +32,6 @@ RUN_DELAYS = Path(
     "/proc/thread-self/schedstat"
 )  # nanoseconds on a processor, nanoseconds waiting for one, turns
 OLDEST_GENERATION = 2  # the only collection that can take long
-THREAD = re.compile(r"Thread 0x([0-9a-f]+) .*:\n((?:  .*\n)*)")
-CALL = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 WAITING = frozenset({"threading.py", "selectors.py", "queue.py"})  # a thread in these lets others run
 
 
@@ -113,26 +110,25 @@ class StallWatch:
         )
 
     def _look(self) -> None:
-        """The thread: remember where the loop is when it is late, unless this thread was kept waiting too."""
+        """The thread: remember where the loop is when it is late, and say which threads may have held it."""
         lateness = Lateness(self._clock)
-        with tempfile.TemporaryFile("w+") as dump:
-            while True:
-                names = {thread.ident: thread.name for thread in threading.enumerate()}
-                lateness.again()
-                faulthandler.dump_traceback_later(TICK_SECONDS + self._limit, file=dump)
-                ended = self._ended.wait(TICK_SECONDS)
-                faulthandler.cancel_dump_traceback_later()
-                if ended:
-                    return
-                late, starved = lateness.seconds()
-                places = read_places(dump, names)
-                if late - starved > self._limit:
-                    log.warning(
-                        "no thread could run Python for %.2f s, as one of these kept the lock of it: %s",
-                        *(late - starved, "; ".join(places) or "none was seen"),
-                    )
-                elif late < self._limit / 2 < self._clock() - self._due and not self._seen:
-                    self._seen = place_of(self._loop_thread)
+        while True:
+            lateness.again()
+            ended = self._ended.wait(TICK_SECONDS)
+            overdue = self._clock() - lateness.due > self._limit
+            places = places_of_others() if overdue else []  # before anything that lets the other threads go on
+                places_of_others() if self._clock() - lateness.due > self._limit else []
+            )  # before all else
+            if ended:
+                return
+            late, starved = lateness.seconds()
+            if late - starved > self._limit:
+                log.warning(
+                    "no thread could run Python for %.2f s, as one of these kept the lock of it: %s",
+                    *(late - starved, "; ".join(places) or "none was seen"),
+                )
+            elif late < self._limit / 2 < self._clock() - self._due and not self._seen:
+                self._seen = place_of(self._loop_thread)
 
 
 def run_delay() -> float:
@@ -162,23 +158,27 @@ class Collections:
 
 
 def place_of(thread: int) -> str:
-    """Where a thread is, from the innermost call outwards; empty once it has ended."""
+    """Return where a thread is, from the innermost call outwards; empty once it has ended."""
     frame = sys._current_frames().get(thread)
-    if frame is None:
-        return ""
-    calls = traceback.extract_stack(frame)[-FRAMES:]
-    return " < ".join(f"{call.name} ({call.filename}:{call.lineno})" for call in reversed(calls))
+    return "" if frame is None else calls_of(frame)
 
 
-def read_places(dump: IO[str], names: Mapping[int | None, str]) -> list[str]:
-    """Take from `dump`, which `faulthandler` writes, where threads were that may have held the lock."""
-    dump.seek(0)
-    places = []
-    for ident, lines in THREAD.findall(dump.read()):
-        calls = CALL.findall(lines)[:FRAMES]
-        if calls and PurePath(calls[0][0]).name not in WAITING:
-            where = " < ".join(f"{name} ({file}:{line})" for file, line, name in calls)
-            places.append(f"{names.get(int(ident, 16), 'a thread')} at {where}")
-    dump.seek(0)
-    dump.truncate()
-    return places
+def places_of_others() -> list[str]:
+    """Return where every other thread is that may have held the interpreter lock: those that do not wait."""
+    frames = sys._current_frames()
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return [
+        f"{names.get(ident, 'a thread')} at {calls_of(frame)}"
+        for ident, frame in frames.items()
+        if ident != threading.get_ident() and PurePath(frame.f_code.co_filename).name not in WAITING
+    ]
+
+
+def calls_of(frame: FrameType) -> str:
+    """Return the innermost calls of a frame, as many as say where it is."""
+    calls: list[str] = []
+    outer: FrameType | None = frame
+    while outer is not None and len(calls) < FRAMES:
+        calls.append(f"{outer.f_code.co_name} ({outer.f_code.co_filename}:{outer.f_lineno})")
+        outer = outer.f_back
+    return " < ".join(calls)
