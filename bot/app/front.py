@@ -14,10 +14,10 @@ from bot.app.discord_side import connect, log_in
 from bot.app.models import follow, learn
 from bot.app.queue import Queue, open_queue
 from bot.config import Config
+from bot.delivery.message_locks import MessageLocks
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import Progress
 from bot.delivery.sender import Sender
-from bot.delivery.turns import Turns
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.garbage import spare_living
@@ -119,11 +119,13 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         metrics=metrics.front,
     )
     await stack.enter_async_context(client)
-    turns, sender = Turns(), Sender(client, queue.artifacts, clock=clock)
+    message_locks, sender = MessageLocks(), Sender(client, queue.artifacts, clock=clock)
     membership = queue.membership
-    progress = Progress(queue.store, sender, turns, front=name, clock=clock, fronts=lambda: membership.fronts)
+    progress = Progress(
+        queue.store, sender, message_locks, front=name, clock=clock, fronts=lambda: membership.fronts
+    )
     outbox = Outbox(
-        *(queue.store, sender, turns),
+        *(queue.store, sender, message_locks),
         front=name,
         clock=queue.store.clock,
         offers=client.parts.offers,

@@ -14,10 +14,10 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
+from bot.delivery.message_locks import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent
-from bot.delivery.turns import Turns
 from bot.errors import DeliveryRefused, StoreUnavailable
 from bot.jobs import Delivery
 from bot.log import about
@@ -52,7 +52,7 @@ class Outbox:
         self,
         store: Store,
         sender: Sender,
-        turns: Turns,
+        message_locks: MessageLocks,
         *,
         front: str,
         clock: Callable[[], float],
@@ -61,7 +61,7 @@ class Outbox:
     ) -> None:
         self._store = store
         self._sender = sender
-        self._turns = turns
+        self._message_locks = message_locks
         self._front = front
         self._clock = clock
         self.offers = offers
@@ -129,7 +129,7 @@ class Outbox:
         """Send one result; whatever goes wrong is this delivery's alone."""
         with about(delivery.job.id):
             try:
-                async with self._turns.of(delivery.job.id):
+                async with self._message_locks.of(delivery.job.id):
                     await self._settle(delivery)
             except StoreUnavailable as error:
                 log.error("the delivery cannot be recorded: %s", error)

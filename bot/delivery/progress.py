@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bot.delivery.message_locks import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.render import MessageContent, render
 from bot.delivery.sender import Sender
-from bot.delivery.turns import Turns
 from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
 from bot.jobs import Job, State
 from bot.log import about
@@ -49,7 +49,7 @@ class Progress:
         self,
         store: Store,
         sender: Sender,
-        turns: Turns,
+        message_locks: MessageLocks,
         *,
         front: str,
         clock: Callable[[], float],
@@ -59,18 +59,18 @@ class Progress:
         self._front = front
         self._fronts = fronts
         self._sender = sender
-        self._turns = turns
+        self._message_locks = message_locks
         self._clock = clock
         self._shown: dict[str, _Shown] = {}
         self._unreachable: set[str] = set()
         self._editing: set[asyncio.Task[None]] = set()
 
     async def announce(self, job: Job) -> None:
-        """Show a new job in the answer to its interaction, and note the message's id with the job.
+        """Show a new job in the answer to its interaction, and store the message's id with the job.
 
-        The front calls this once after `enqueue` in place of editing the answer itself: the edit
-        takes its turn, so it never covers a result that was quicker. Failures are left to the
-        progress and the result that follow.
+        The front calls this once after `enqueue` instead of editing the answer itself: this edit holds the
+        message's lock, so it never covers a result. A failed edit is not retried: the next progress edit
+        or the result shows the job.
         """
         await self._edit(job.id)
 
@@ -107,7 +107,11 @@ class Progress:
         return [job for job in jobs if job.origin.front == self._front or job.id in adopted]
 
     def _due(self, job: Job) -> bool:
-        if job.id in self._unreachable or self._turns.of(job.id).locked() or not self._sender.can_edit(job):
+        if (
+            job.id in self._unreachable
+            or self._message_locks.of(job.id).locked()
+            or not self._sender.can_edit(job)
+        ):
             return False
         now = self._clock()
         if job.message_id is None and 0 <= now - job.created_at < UNANNOUNCED_SECONDS:
@@ -122,8 +126,8 @@ class Progress:
         """Edit one message if it would change; only this job suffers from what goes wrong."""
         with about(job_id):
             try:
-                async with self._turns.of(job_id):
-                    await self._edit_in_turn(job_id)
+                async with self._message_locks.of(job_id):
+                    await self._edit_locked(job_id)
             except DeliveryRefused as error:
                 log.info("the message is not followed any more: %s", error.outcome)
                 self._unreachable.add(job_id)
@@ -132,7 +136,7 @@ class Progress:
             except Exception:
                 log.exception("the progress could not be shown")
 
-    async def _edit_in_turn(self, job_id: str) -> None:
+    async def _edit_locked(self, job_id: str) -> None:
         job = await self._store.job(job_id)
         if job.state.final or job.origin.front != self._front:
             return  # the outbox shows the end, and nothing may cover it; others edit what is theirs

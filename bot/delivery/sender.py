@@ -19,6 +19,7 @@ from bot.artifacts import Artifacts
 from bot.delivery.earlier import posted_earlier
 from bot.delivery.layout import layout
 from bot.delivery.pictures import PictureFile, fit
+from bot.delivery.rate_guard import RateGuard
 from bot.delivery.refusals import (
     CLOSED,
     FINAL,
@@ -29,7 +30,6 @@ from bot.delivery.refusals import (
     understand,
 )
 from bot.delivery.render import MessageContent, not_taken, with_notice
-from bot.delivery.restraint import Restraint
 from bot.errors import DeliveryRefused, MissingArtifact, StoreUnavailable
 from bot.jobs import Delivery, Job, State
 from bot.texts import Texts
@@ -80,7 +80,7 @@ class Sender:
         self._artifacts = artifacts
         self._clock = clock
         self._dead_tokens: dict[str, None] = {}
-        self._restraint = Restraint(clock=clock)
+        self._rate_guard = RateGuard(clock=clock)
         self._threads = Threads("pictures", most=FITTED_AT_ONCE)
 
     def can_edit(self, job: Job) -> bool:
@@ -116,14 +116,14 @@ class Sender:
         """Remove a message that was sent while its person deleted the job."""
         try:
             if self._token_alive(job) and sent.channel_id is None:
-                with _Understood(self._restraint, by_token=True):
+                with _Understood(self._rate_guard, by_token=True):
                     await self._webhook(job).delete_message(sent.message_id)
                 return
         except (_Refused, DeliveryDelayed) as error:
             log.info("the message of a deleted job is removed by the bot itself: %s", error)
         place = sent.channel_id or job.origin.channel_id
         try:
-            with _Understood(self._restraint, by_token=False):
+            with _Understood(self._rate_guard, by_token=False):
                 channel = self._client.get_partial_messageable(place)
                 await channel.get_partial_message(sent.message_id).delete()
         except (_Refused, DeliveryDelayed) as error:
@@ -212,11 +212,11 @@ class Sender:
         if job.message_id is None:
             raise _Refused(Refusal.NO_MESSAGE)
         message = self._channel(job).get_partial_message(job.message_id)
-        with _Understood(self._restraint, by_token=False):
+        with _Understood(self._rate_guard, by_token=False):
             return (await message.edit(**_parts(content, files))).id
 
     async def _edit_by_token(self, job: Job, content: MessageContent, files: Sequence[PictureFile]) -> int:
-        with _Understood(self._restraint, by_token=True):
+        with _Understood(self._rate_guard, by_token=True):
             webhook = self._webhook(job)
             return (await webhook.edit_message(job.message_id or ORIGINAL, **_parts(content, files))).id
 
@@ -229,7 +229,7 @@ class Sender:
             return None
         webhook, view = self._webhook(job), layout(content, file_names=[])
         try:
-            with _Understood(self._restraint, by_token=True):
+            with _Understood(self._rate_guard, by_token=True):
                 await webhook.delete_message(job.message_id or ORIGINAL)
         except _Refused as error:
             if error.refusal is Refusal.DEAD_TOKEN:
@@ -239,7 +239,7 @@ class Sender:
             if error.refusal is not Refusal.MESSAGE_DELETED:
                 raise
         silent = discord.AllowedMentions.none()
-        with _Understood(self._restraint, by_token=True):
+        with _Understood(self._rate_guard, by_token=True):
             return (await webhook.send(view=view, allowed_mentions=silent, ephemeral=True, wait=True)).id
 
     def _webhook(self, job: Job) -> discord.Webhook:
@@ -265,7 +265,7 @@ class Sender:
             return earlier
         parts = _parts(content, files)
         attachments = parts.pop("attachments")
-        with _Understood(self._restraint, by_token=False):
+        with _Understood(self._rate_guard, by_token=False):
             return (await channel.send(**parts, files=attachments, nonce=f"sdjax-{delivery.job.id}"[:25])).id
 
     async def _posted_earlier(
@@ -274,7 +274,7 @@ class Sender:
         if self._client.user is None:
             return None
         try:
-            with _Understood(self._restraint, by_token=False):
+            with _Understood(self._rate_guard, by_token=False):
                 return await posted_earlier(channel, delivery, content, author_id=self._client.user.id)
         except _Refused as error:  # the post itself may still be allowed: a result is never lost over this
             log.warning("nobody can tell whether the result was posted before: %s", error)
@@ -292,7 +292,7 @@ class Sender:
         texts = Texts.for_locale(job.origin.locale)
         notice = texts.gettext("Your answer could no longer be shown where you asked, so it comes here.")
         try:
-            with _Understood(self._restraint, by_token=False):
+            with _Understood(self._rate_guard, by_token=False):
                 channel = await self._client.create_dm(discord.Object(job.origin.user_id))
             message_id = await self._send(channel, delivery, with_notice(content, notice), files)
         except _Refused as error:
@@ -323,17 +323,17 @@ class Sender:
 
 
 class _Understood:
-    """Turns discord.py's errors into `_Refused` or `DeliveryDelayed`, and begins nothing that must wait."""
+    """Translates discord.py's errors to `_Refused` or `DeliveryDelayed`, after asking the rate guard."""
 
-    def __init__(self, restraint: Restraint, *, by_token: bool) -> None:
-        self._restraint = restraint
+    def __init__(self, rate_guard: RateGuard, *, by_token: bool) -> None:
+        self._rate_guard = rate_guard
         self._by_token = by_token
 
     def __enter__(self) -> None:
-        self._restraint.check(by_token=self._by_token)
+        self._rate_guard.check(by_token=self._by_token)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self._restraint.note(error)
+        self._rate_guard.note(error)
         if isinstance(error, discord.HTTPException):
             refusal = understand(error, by_token=self._by_token)
             if refusal is Refusal.LATER:

@@ -12,10 +12,10 @@ import numpy as np
 
 from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.delivery.message_locks import MessageLocks
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import Progress
 from bot.delivery.sender import Sender
-from bot.delivery.turns import Turns
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.jobs import Job
@@ -83,9 +83,9 @@ async def serving(
         await progress.announce(job)
 
     bot = Bot(config, store, artifacts, name=name, announce=announce)
-    turns, sender = Turns(), Sender(bot, artifacts, clock=time.time)
-    progress = Progress(store, sender, turns, front=name, clock=time.time)
-    outbox = Outbox(store, sender, turns, front=name, clock=time.time, offers=bot.parts.offers)
+    message_locks, sender = MessageLocks(), Sender(bot, artifacts, clock=time.time)
+    progress = Progress(store, sender, message_locks, front=name, clock=time.time)
+    outbox = Outbox(store, sender, message_locks, front=name, clock=time.time, offers=bot.parts.offers)
     async with bot:
         await bot.login("a-token")
         tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]

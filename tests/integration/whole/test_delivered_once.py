@@ -17,10 +17,10 @@ from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.delivery.message_locks import MessageLocks
 from bot.delivery.outbox import Outbox
 from bot.delivery.render import MessageContent
 from bot.delivery.sender import Sender, Sent
-from bot.delivery.turns import Turns
 from bot.errors import StoreUnavailable
 from bot.jobs import Delivery
 from bot.sandbox.client import Member
@@ -145,7 +145,7 @@ async def test_a_flush_beside_the_running_outbox_sends_nothing_a_second_time(
 
     monkeypatch.setattr(store, "claim_deliveries", slow_at_first)
     sender = RecordingSender()
-    outbox = Outbox(store, sender, Turns(), front="front", clock=time.time)
+    outbox = Outbox(store, sender, MessageLocks(), front="front", clock=time.time)
     running = asyncio.create_task(outbox.run())
     await asked.wait()
     flushing = asyncio.create_task(outbox.flush(seconds=20.0))

@@ -1,4 +1,4 @@
-"""Restraint: no request while Discord said to wait, and never near so many refusals that they ban us."""
+"""The rate guard: it stops requests that Discord's limits forbid, well before Discord bans the address."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import discord
 from bot.delivery.refusals import DeliveryDelayed
 
 WINDOW_SECONDS = 600.0
-MAX_INVALID = 2_500  # of 10,000 in ten minutes, for which Discord bans an address; others may share ours
+MAX_INVALID = 2_500  # Discord bans an address at 10,000 in ten minutes; other programs may share the address
 TOO_MANY = 429
 INVALID = frozenset({401, 403, TOO_MANY})
-BAN_SECONDS = 60.0  # where a ban does not say how long it is
+BAN_SECONDS = 60.0  # used where a ban has no Retry-After
 
 
-class Restraint:
-    """Remembers refusals of all messages; asked before each request whether one may be made."""
+class RateGuard:
+    """Counts refused requests of all messages, and says before each request whether it may be made."""
 
     def __init__(self, *, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -26,9 +26,9 @@ class Restraint:
         self._invalid = 0
 
     def check(self, *, by_token: bool) -> None:
-        """Raise `DeliveryDelayed`, with how long, where no such request should be made now.
+        """Raise `DeliveryDelayed` with the seconds to wait if this request must not be made now.
 
-        What Discord tells the bot to wait does not hold for requests `by_token` of an interaction.
+        The bot's own rate limit does not apply to requests `by_token` of an interaction.
         """
         until = self._quiet_until if by_token else max(self._quiet_until, self._waits_until)
         left = until - self._clock()
@@ -36,14 +36,14 @@ class Restraint:
             raise DeliveryDelayed(f"Discord wants no requests for {left:.0f} s", seconds=left)
 
     def note(self, error: BaseException | None) -> None:
-        """Learn from how a request ended."""
+        """Record how a request ended: `error`, or None for success."""
         now = self._clock()
         if isinstance(error, discord.RateLimited):
             self._waits_until = max(self._waits_until, now + error.retry_after)
             self._count(now)
         elif isinstance(error, discord.HTTPException) and error.status in INVALID:
             if error.status == TOO_MANY and "Via" not in error.response.headers:
-                # The proxy in front of Discord has had enough of this address; discord.py tries no more.
+                # The proxy in front of Discord refused this address. discord.py does not retry then.
                 self._quiet_until = max(self._quiet_until, now + _seconds_to_wait(error))
             self._count(now)
 

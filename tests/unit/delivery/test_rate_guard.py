@@ -1,4 +1,4 @@
-"""When no request is made at all."""
+"""When the rate guard allows no request."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import discord
 import pytest
 from stores import Clock
 
+from bot.delivery.rate_guard import BAN_SECONDS, MAX_INVALID, WINDOW_SECONDS, RateGuard
 from bot.delivery.refusals import DeliveryDelayed
-from bot.delivery.restraint import BAN_SECONDS, MAX_INVALID, WINDOW_SECONDS, Restraint
 
 
 def refused(status: int, **headers: str) -> discord.HTTPException:
@@ -19,18 +19,18 @@ def refused(status: int, **headers: str) -> discord.HTTPException:
     return discord.HTTPException(response, {"code": 0, "message": ""})
 
 
-def test_nobody_asks_before_a_long_wait_is_over() -> None:
+def test_no_request_is_made_before_a_long_wait_is_over() -> None:
     clock = Clock()
-    restraint = Restraint(clock=clock)
-    restraint.check(by_token=False)
-    restraint.note(discord.RateLimited(300.0))
+    rate_guard = RateGuard(clock=clock)
+    rate_guard.check(by_token=False)
+    rate_guard.note(discord.RateLimited(300.0))
     clock.now += 100
-    restraint.check(by_token=True)
+    rate_guard.check(by_token=True)
     with pytest.raises(DeliveryDelayed) as told:
-        restraint.check(by_token=False)
+        rate_guard.check(by_token=False)
     assert told.value.seconds == 200
     clock.now += 200
-    restraint.check(by_token=False)
+    rate_guard.check(by_token=False)
 
 
 @pytest.mark.parametrize(("status", "counts"), [(401, True), (403, True), (429, True), (404, False)])
@@ -38,22 +38,22 @@ def test_too_many_refusals_end_all_requests_for_as_long_as_discord_counts_them(
     status: int, counts: bool
 ) -> None:
     clock = Clock()
-    restraint = Restraint(clock=clock)
+    rate_guard = RateGuard(clock=clock)
     for _ in range(MAX_INVALID - 1):
-        restraint.note(refused(status))
-    restraint.check(by_token=True)
+        rate_guard.note(refused(status))
+    rate_guard.check(by_token=True)
     clock.now += WINDOW_SECONDS - 1
-    restraint.note(refused(status))
+    rate_guard.note(refused(status))
     if not counts:
-        restraint.check(by_token=True)
+        rate_guard.check(by_token=True)
         return
     with pytest.raises(DeliveryDelayed) as told:
-        restraint.check(by_token=True)
+        rate_guard.check(by_token=True)
     assert told.value.seconds == 1
     clock.now += 1
-    restraint.check(by_token=True)
-    restraint.note(refused(status))
-    restraint.check(by_token=True)
+    rate_guard.check(by_token=True)
+    rate_guard.note(refused(status))
+    rate_guard.check(by_token=True)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_too_many_refusals_end_all_requests_for_as_long_as_discord_counts_them(
 def test_a_ban_by_the_proxy_in_front_of_discord_is_waited_out_by_all(
     header: dict[str, str], seconds: float
 ) -> None:
-    restraint = Restraint(clock=Clock())
-    restraint.note(refused(429))
-    restraint.check(by_token=False)
-    restraint.note(refused(429, **header))
+    rate_guard = RateGuard(clock=Clock())
+    rate_guard.note(refused(429))
+    rate_guard.check(by_token=False)
+    rate_guard.note(refused(429, **header))
     with pytest.raises(DeliveryDelayed) as told:
-        restraint.check(by_token=True)
+        rate_guard.check(by_token=True)
     assert told.value.seconds == seconds
