@@ -106,13 +106,13 @@ images = sa.Table(
     sa.Index(None, "state", "lane", "tag", "id", "steps"),  # and within one, with the work that waits there
     sa.Index(None, "artifact"),
 )
-SUSPECTED = images.c.leases_lost > sa.literal_column("0")  # spelled out, as the index below has it
+MAYBE_POISON = images.c.leases_lost > sa.literal_column("0")  # spelled out, as the index below has it
 sa.Index(
     "ix_images_suspected",
     images.c.tag,
     images.c.id,
-    sqlite_where=SUSPECTED,
-    postgresql_where=SUSPECTED,
+    sqlite_where=MAYBE_POISON,
+    postgresql_where=MAYBE_POISON,
 )
 
 start_pictures = sa.Table(

@@ -43,35 +43,35 @@ async def test_the_image_that_kills_its_workers_fails_and_its_company_does_not(
     assert (await store.job(last.job_id)).state is State.DONE
 
 
-async def test_each_worker_has_one_suspect_at_a_time_beside_others(store: Store, clock: Clock) -> None:
-    suspects = [claim.image_id for claim in await died_over(store, clock, 3)]
+async def test_each_worker_has_one_poison_image_at_a_time_beside_others(store: Store, clock: Clock) -> None:
+    poison = [claim.image_id for claim in await died_over(store, clock, 3)]
     for number in range(10, 12):
         await store.enqueue(RECIPE, origin(number, user_id=number))
     first = await store.claim("worker", limit=4, ttl=TTL)
-    assert [claim.image_id in suspects for claim in first] == [True, False, False]
+    assert [claim.image_id in poison for claim in first] == [True, False, False]
     (second,) = await store.claim("another", limit=4, ttl=TTL)
-    assert [first[0].image_id, second.image_id] == suspects[:2]
+    assert [first[0].image_id, second.image_id] == poison[:2]
     assert await store.claim("worker", limit=4, ttl=TTL) == []
     await complete(store, first[:1])
     (third,) = await store.claim("worker", limit=4, ttl=TTL)
-    assert third.image_id == suspects[2]
+    assert third.image_id == poison[2]
 
 
-async def test_a_suspect_without_room_in_its_lane_is_in_nobodys_way(store: Store, clock: Clock) -> None:
+async def test_a_poison_image_without_room_in_its_lane_is_in_nobodys_way(store: Store, clock: Clock) -> None:
     await store.enqueue(WIDE, origin(100, user_id=100))
     [wide, *_] = await store.claim("worker", limit=1, ttl=TTL)
     clock.now += TTL
     assert await store.expire() == 1
-    [suspect] = await died_over_with_room(store, clock)
+    [poison] = await died_over_with_room(store, clock)
     rooms = {WIDE.lane: 0, RECIPE.lane: 4}
-    assert [claim.image_id for claim in await store.claim("worker", limit=rooms, ttl=TTL)] == [suspect]
+    assert [claim.image_id for claim in await store.claim("worker", limit=rooms, ttl=TTL)] == [poison]
     rooms = {WIDE.lane: 4, RECIPE.lane: 0}
     assert await store.claim("worker", limit=rooms, ttl=TTL) == []
     assert [claim.image_id for claim in await store.claim("another", limit=rooms, ttl=TTL)] == [wide.image_id]
 
 
 async def died_over_with_room(store: Store, clock: Clock) -> list[int]:
-    """One image of the usual lane that a worker held when it died, while another lane's suspect waits."""
+    """One image of the usual lane that a dead worker held; another lane's poison image waits."""
     await store.enqueue(RECIPE, origin(101, user_id=101))
     claims = await store.claim("worker", limit={RECIPE.lane: 1}, ttl=TTL)
     clock.now += TTL

@@ -1,0 +1,41 @@
+"""Poison images: images that lost a lease. A worker retries one of them at a time.
+
+When a worker dies, every image that it held lost its lease, and at most one of these images killed it. The
+store cannot tell which one: the worker may have died before it reported that the image had begun. Claimed
+together again, the killer would take the other images down a second time, and a second death is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import State
+from bot.store.tables import MAYBE_POISON, images
+from bot.store.transitions import ACTIVE, among
+
+_POISON_IMAGES = (
+    sa.select(images.c.id, images.c.state, images.c.worker, images.c.lane)
+    .where(MAYBE_POISON, among(images, *ACTIVE))
+    .order_by(images.c.tag, images.c.id)
+)
+
+
+async def claimable(
+    connection: AsyncConnection, worker: str, lanes: Collection[str] | None
+) -> sa.ColumnElement[bool]:
+    """Which waiting images this worker may claim: all but poison images, and one of them if it holds none.
+
+    `lanes` names the lanes that the worker has room in; None means all. The poison image is the first one of
+    these lanes in fair order.
+    """
+    poison = list(await connection.execute(_POISON_IMAGES))
+    if not poison:
+        return sa.true()
+    if any(each.state is State.RUNNING and each.worker == worker for each in poison):
+        return ~MAYBE_POISON
+    waiting = (each for each in poison if each.state is State.WAITING)
+    first = next((each.id for each in waiting if lanes is None or each.lane in lanes), None)
+    return ~MAYBE_POISON if first is None else ~MAYBE_POISON | (images.c.id == first)
