@@ -116,9 +116,7 @@ class StallWatch:
             lateness.again()
             ended = self._ended.wait(TICK_SECONDS)
             overdue = self._clock() - lateness.due > self._limit
-            places = places_of_others() if overdue else []  # before anything that lets the other threads go on
-                places_of_others() if self._clock() - lateness.due > self._limit else []
-            )  # before all else
+            places = places_of_others() if overdue else []  # before any call that lets other threads go on
             if ended:
                 return
             late, starved = lateness.seconds()
