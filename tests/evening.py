@@ -91,6 +91,12 @@ class Role:
             while not await self.is_well(people):  # noqa: ASYNC110 - another process sets no event
                 await asyncio.sleep(POLL_SECONDS)
 
+    async def unwell(self, people: aiohttp.ClientSession, *, seconds: float = START_SECONDS) -> None:
+        """Return once some part of it is not well; /health may repeat an answer for a second."""
+        async with asyncio.timeout(seconds):
+            while await self.is_well(people):  # noqa: ASYNC110 - another process sets no event
+                await asyncio.sleep(POLL_SECONDS)
+
     async def is_well(self, people: aiohttp.ClientSession) -> bool:
         """Whether every part of it is well now."""
         health = await self.health(people)
