@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from sdjax_engine.scheduler.seats import Placement, Request, RunLimits, Seats
+from sdjax_engine.scheduler.seats import Placement, Readiness, Request, RunLimits, Seats
 
 
 class Seating(Enum):
@@ -27,22 +27,23 @@ class WholeBatchSeats(Seats[Request]):
 
     @property
     def open_to_newcomers(self) -> bool:
-        """Whether nobody sits yet."""
+        """Whether every seat is empty."""
         return not self.seated and super().open_to_newcomers
 
-    def ready(self, now: float) -> bool:
-        """Whether a batch is full or has waited long enough."""
+    def readiness(self, now: float) -> Readiness | None:
+        """Return what a run would have now; None until a batch is full or has waited long enough."""
         wake = self.wake_at()
-        return bool(self.seated) or len(self.line) >= len(self) or (wake is not None and now >= wake)
+        full = bool(self.seated) or len(self.line) >= len(self)
+        return super().readiness(now) if full or (wake is not None and now >= wake) else None
 
     def wake_at(self) -> float | None:
-        """When the oldest will have waited long enough."""
+        """Return when the oldest request will have waited long enough."""
         oldest = self._first_in_line()
         return None if oldest is None else oldest.since + self._batch_wait
 
     def take_seats(self, now: float = 0.0) -> list[Placement[Request]]:
-        """Seat a whole batch, or nobody."""
-        return [] if self.seated or not self.ready(now) else super().take_seats(now)
+        """Seat a whole batch, or no request."""
+        return [] if self.seated or self.readiness(now) is None else super().take_seats(now)
 
     def _run_length(self, limits: RunLimits) -> int:
         del limits

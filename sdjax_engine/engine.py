@@ -29,6 +29,7 @@ from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
 from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup.registry import NewSeats, Registry
@@ -163,10 +164,12 @@ class Engine:
         model = self._models.get(request.model)
         if model is None:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
-        prepared = model.prepare(request, start)
-        registry, intake, lane = self._registry, self._thread.intake, request.lane
+        lane = request.lane
+        model.offer.check(request)
+        pending = PendingRequest(prepared=model.prepare(request, start), on_progress=on_progress)
+        registry, intake = self._registry, self._thread.intake
         offered = self._thread.queues if registry is None else registry.lanes
-        from_picture = prepared.picture is not None
+        from_picture = pending.prepared.picture is not None
         if registry is not None and lane in offered:
             registry.count(lane, from_picture=from_picture)
         if lane not in offered or intake.has_failed(lane):
@@ -174,7 +177,7 @@ class Engine:
         if from_picture and not self._starts_from_pictures(lane):
             choices = ", ".join(map(str, self.lanes))
             raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
-        return intake.submit(prepared, on_progress)
+        return intake.submit(pending)
 
     def _starts_from_pictures(self, lane: Lane) -> bool:
         """Return whether an image of this lane may start from a picture, now or once that is ready."""

@@ -74,7 +74,6 @@ class Preparation:
 
     def __init__(self, offer: Offer, checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> None:
         schedule = pipeline_config(checkpoint.scheduler_config, pipeline=checkpoint.pipeline)
-        self._offer = offer
         self._planner = Planner(offer, schedule)
         self._tokenizers = [encoder.tokenizer for encoder in checkpoint.text_encoders]
         self._zeros_for_empty_prompt = checkpoint.force_zeros_for_empty_prompt
@@ -85,9 +84,10 @@ class Preparation:
         self.no_text = self._padded((), loras.seat_rows(()), silent=False)
 
     def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
-        """Check, plan and tokenize; raises InvalidRequest. `start` is `fitted(request)` where it is known."""
-        self._offer.check(request)
-        guided = request.guided
+        """Plan and tokenize a request that `Offer.check` has passed; raises InvalidRequest.
+
+        `start` is `fitted(request)` where it is known.
+        """
         table = self._planner.table(request)
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
@@ -102,7 +102,7 @@ class Preparation:
         silent = self._zeros_for_empty_prompt and not request.negative_prompt.strip()
         positive = self._padded(tokens, loras, silent=False)
         # A lane without guidance has one text, and so has a network that is conditioned on the guidance.
-        two_texts = guided and not self._networks.takes_guidance
+        two_texts = request.guided and not self._networks.takes_guidance
         negative = self._padded(negative_tokens, loras, silent=silent) if two_texts else positive
         if start is None and request.init_image is not None:
             start = fitted(request)

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 
-from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import EngineClosed, EngineError, Image, Lane, OnProgress
+from sdjax_engine.request import EngineClosed, EngineError, Image, Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
@@ -52,9 +51,8 @@ class Intake:
         """Whether a request waits for a lane to open, or for a lane to start from pictures."""
         return bool(self._unserved)
 
-    def submit(self, prepared: Prepared, on_progress: OnProgress | None) -> Future[Image]:
-        """Accept a request; raises EngineClosed."""
-        pending = PendingRequest(prepared=prepared, on_progress=on_progress)
+    def submit(self, pending: PendingRequest) -> Future[Image]:
+        """Accept a request and return its future; raises EngineClosed."""
         with self._changed:
             if self._closing:
                 raise EngineClosed(CLOSING)

@@ -28,6 +28,7 @@ from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
+from sdjax_engine.scheduler.seats import Readiness
 from sdjax_engine.scheduler.watchdog import Watchdog
 from sdjax_engine.wording import first_line
 
@@ -98,15 +99,15 @@ class Scheduler:
             return
         queue = None
         if ready:
-            wanted = {each.lane: each.seats.wanted for each in ready}
+            shared = len(ready) > 1
             demands = {
                 each.lane: Demand(
-                    seats=wanted[each.lane], move_seconds=each.device.move_seconds if len(ready) > 1 else 0.0
+                    seats=readiness.seats, move_seconds=each.device.move_seconds if shared else 0.0
                 )
-                for each in ready
+                for each, readiness in ready.items()
             }
             queue = self.queues[self._shares.choose(demands)]
-            self._launch(queue, wanted=wanted[queue.lane], shared=len(ready) > 1)
+            self._launch(queue, wanted=ready[queue].seats, shared=shared)
         while len(self._table.in_flight) > runs_ahead(queue):
             self._land(self._table.in_flight[0])
 
@@ -126,9 +127,10 @@ class Scheduler:
         other.queues = other._table.queues
         return other
 
-    def _ready_queues(self) -> list[LaneQueue]:
+    def _ready_queues(self) -> dict[LaneQueue, Readiness]:
         now = self._clock()
-        return [queue for queue in self.queues.values() if queue.seats.ready(now)]
+        found = ((queue, queue.seats.readiness(now)) for queue in self.queues.values())
+        return {queue: readiness for queue, readiness in found if readiness is not None}
 
     def _call(
         self, queue: LaneQueue, evaluations: int, function: Callable[..., Answer], *arguments: object
@@ -204,8 +206,8 @@ class Scheduler:
             queue.slowest_queueing.add(batch.queueing)
         for span in batch.spans:
             span.request.tell(span.stop)
-        self._deliver(batch)
-        self._table.retire(batch)
+        if batch.pictures:
+            self._deliver(batch)
 
     def _deliver(self, batch: InFlightBatch) -> None:
         """Answer with the pictures of a batch; requests whose picture cannot be read are started again."""

@@ -11,7 +11,7 @@ nothing. Between two methods the table can therefore be read by the thread that 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sdjax_engine.request import Lane
@@ -25,9 +25,10 @@ class InFlightBatch:
     """Work that the devices have and the host has not waited for: a run with the pictures that it finishes.
 
     Without a `run` it is the decoding of latents alone. `pictures` are None until their decoding is queued; a
-    request leaves them when it is answered or starts again. `wanted` seats were charged to the lane for
-    `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how many seconds the host took
-    to queue it. It is `uneven` where some devices start it later than others, because they decode first.
+    request leaves them when it is answered or starts again. `landed` says that the devices have done the
+    work. `wanted` seats were charged to the lane for `charged` seconds when the batch was queued, at
+    `queued_at`. `queueing` is how many seconds the host took to queue it. It is `uneven` where some devices
+    start it later than others, because they decode first.
     """
 
     queue: LaneQueue
@@ -37,6 +38,7 @@ class InFlightBatch:
     run: Run | None = None
     pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
     queueing: float | None = None
+    landed: bool = False
     wanted: int = 1
     charged: float = 0.0
     uneven: bool = False
@@ -83,9 +85,14 @@ class RequestTable:
         self.in_flight.append(batch)
 
     def land(self, batch: InFlightBatch) -> None:
-        """Note that the devices have done a batch's work."""
+        """Note that the devices have done a batch's work.
+
+        The batch is forgotten when its last picture has left it.
+        """
         for pending in batch.pictures:
             pending.move(State.DECODED)
+        batch.landed = True
+        self._forget_done()
 
     def remove(self, pending: PendingRequest) -> None:
         """Take a request out of the place where it is; nothing for one that is not here."""
@@ -93,22 +100,15 @@ class RequestTable:
             return
         del self.present[pending]
         self.interrupted.pop(pending, None)
-        for batch in (*self.in_flight, *filter(None, [self.preparing])):
-            batch.pictures.pop(pending, None)
+        self._take_from_batches([pending])
         if pending.state is not State.DECODED:
             self.queues[pending.lane].seats.leave(pending)
 
-    def retire(self, batch: InFlightBatch) -> None:
-        """Forget a batch whose work is done."""
-        if batch in self.in_flight:
-            self.in_flight.remove(batch)
-
     def decode_alone(self, pictures: Mapping[PendingRequest, Picture], queue: LaneQueue, now: float) -> None:
         """Move requests to a batch of their own, in which their latents are decoded."""
+        self._take_from_batches(pictures)
         for pending in pictures:
             queue.seats.leave(pending)
-            for batch in self.every_batch():
-                batch.pictures.pop(pending, None)
             pending.move(State.IN_FLIGHT)
         self.in_flight.append(InFlightBatch(queue=queue, queued_at=now, pictures=dict(pictures)))
 
@@ -116,10 +116,9 @@ class RequestTable:
         self, queue: LaneQueue, requests: Sequence[PendingRequest], *, alone: bool, now: float
     ) -> None:
         """Put requests back at the front of their queue; those to be painted `alone` share no run."""
+        self._take_from_batches(requests)
         for pending in requests:
             self.interrupted.pop(pending, None)
-            for batch in self.every_batch():
-                batch.pictures.pop(pending, None)
             pending.decoded_again = False
             pending.move(State.WAITING)
         first = [(pending, pending.prepared.evaluations) for pending in requests]
@@ -153,3 +152,13 @@ class RequestTable:
             if pending.state is not State.WAITING:
                 other.interrupted[pending] = None
         return other
+
+    def _take_from_batches(self, requests: Iterable[PendingRequest]) -> None:
+        for pending in requests:
+            for batch in self.every_batch():
+                batch.pictures.pop(pending, None)
+        self._forget_done()
+
+    def _forget_done(self) -> None:
+        """Forget the batches whose work is done and whose pictures have all left."""
+        self.in_flight = deque(each for each in self.in_flight if not each.landed or each.pictures)

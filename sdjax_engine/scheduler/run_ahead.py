@@ -7,10 +7,11 @@ no seat is free earlier anyway, and devices that finish at different times have 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.request_table import InFlightBatch
+from sdjax_engine.scheduler.seats import Readiness
 
 RUNS_AHEAD = 1
 """Runs that the devices have before them while the host waits for an earlier run."""
@@ -36,7 +37,9 @@ def runs_ahead(queue: LaneQueue | None) -> int:
     return RUNS_AHEAD_OF_MANY if len(queue.seats) >= MANY_SEATS else RUNS_AHEAD
 
 
-def next_run_at(in_flight: Sequence[InFlightBatch], landed_at: float, ready: Sequence[LaneQueue]) -> float:
+def next_run_at(
+    in_flight: Sequence[InFlightBatch], landed_at: float, ready: Mapping[LaneQueue, Readiness]
+) -> float:
     """Return when to queue the next run: at once, or late in the only batch in flight.
 
     The batch before it landed at `landed_at`; `ready` are the queues whose lanes could run now. Late is right
@@ -48,7 +51,7 @@ def next_run_at(in_flight: Sequence[InFlightBatch], landed_at: float, ready: Seq
     if list(ready) != [batch.queue]:
         return AT_ONCE
     seconds = batch.queue.quickest_evaluation.value
-    if seconds is None or not batch.queue.seats.open_to_newcomers:
+    if seconds is None or not ready[batch.queue].open_to_newcomers:
         return AT_ONCE
     ends = max(batch.queued_at, landed_at) + batch.evaluations * seconds
     return ends - MARGIN * (batch.queue.slowest_queueing.value or 0.0)

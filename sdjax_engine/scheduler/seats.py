@@ -43,6 +43,17 @@ class RunLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Readiness:
+    """A lane that could run now: how many seats its requests could take, and whether one more could join.
+
+    With `open_to_newcomers`, a request that came now would take a seat before the next run.
+    """
+
+    seats: int
+    open_to_newcomers: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Placement(Generic[Request]):
     """A request that has just taken `seat`."""
 
@@ -122,11 +133,6 @@ class Seats(Generic[Request]):
         return len(self.line) + sum(1 for _ in self._taken())
 
     @property
-    def wanted(self) -> int:
-        """How many seats the requests here could take, at least 1."""
-        return max(1, min(self.present, len(self)))
-
-    @property
     def open_to_newcomers(self) -> bool:
         """Whether a request that came now would take a seat before the next run."""
         if self.present >= len(self):
@@ -169,10 +175,12 @@ class Seats(Generic[Request]):
             self._seats[seat] = None
         return seat is not None
 
-    def ready(self, now: float) -> bool:
-        """Return whether a run could be made now: a request has a seat or could take one."""
+    def readiness(self, now: float) -> Readiness | None:
+        """Return what a run would have now; None where no request has a seat or could take one."""
         del now  # no request waits on purpose here
-        return bool(self.present)
+        if not self.present:
+            return None
+        return Readiness(seats=min(self.present, len(self)), open_to_newcomers=self.open_to_newcomers)
 
     def wake_at(self) -> float | None:
         """Return when waiting requests become ready without a new one; None: no such time."""

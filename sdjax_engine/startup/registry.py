@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import cast
 
 import jax
@@ -103,9 +103,14 @@ class Registry:
         """Whether images of this lane may start from pictures, once that is ready."""
         return self.config.start_pictures or bool(self.models[lane.model].networks.further_channels)
 
+    @cached_property
+    def names(self) -> Mapping[Lane, str]:
+        """The name of each lane in the counts of use and in the report."""
+        return {lane: str(lane) for lane in self.lanes}
+
     def count(self, lane: Lane, *, from_picture: bool) -> None:
         """Count a request for this lane."""
-        self.usage.count(str(lane), *([pictures_of(lane)] if from_picture else []))
+        self.usage.count(self.names[lane], *([pictures_of(lane)] if from_picture else []))
 
     def stop(self) -> None:
         """Make nothing ready any more, and write the counts of use."""
@@ -176,7 +181,8 @@ class Registry:
         A step asks the thread for the lane: a restart gives the lane another side on the devices.
         """
         opened = thread.queues
-        steps = {str(lane): self._lane_step(lane, thread) for lane in self.lanes if lane not in opened}
+        missing = [lane for lane in self.lanes if lane not in opened]
+        steps = {self.names[lane]: self._lane_step(lane, thread) for lane in missing}
         if self.config.start_pictures:
             steps |= {name: self._pictures_step(name, thread) for name in map(pictures_of, self.lanes)}
         steps |= {step.name: step for step in self._retry_steps(thread)}
@@ -195,7 +201,7 @@ class Registry:
         def fail(error: Exception) -> None:
             thread.intake.fail_lane(lane, as_engine_error(error))
 
-        return Step(name=str(lane), make=make, fail=fail)
+        return Step(name=self.names[lane], make=make, fail=fail)
 
     def _pictures_step(self, name: str, thread: EngineThread) -> Step:
         served = [lane for lane in self.lanes if pictures_of(lane) == name]

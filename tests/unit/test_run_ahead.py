@@ -11,7 +11,7 @@ from sdjax_engine.scheduler.lane_queue import REMEMBERED, LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.request_table import InFlightBatch
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
-from sdjax_engine.scheduler.seats import Seats
+from sdjax_engine.scheduler.seats import Readiness, Seats
 
 
 def queue(devices: int, seats_per_device: int, people: int) -> LaneQueue:
@@ -40,6 +40,11 @@ def batch(of: LaneQueue, **how: Any) -> InFlightBatch:
     return flying
 
 
+def ready(*queues: LaneQueue) -> dict[LaneQueue, Readiness]:
+    found = {each: each.seats.readiness(6.0) for each in queues}
+    return {each: readiness for each, readiness in found.items() if readiness is not None}
+
+
 @pytest.mark.parametrize(
     ("devices", "seats", "people", "runs"),
     [(1, 4, 1, 1), (1, 4, 4, 1), (1, 4, 5, 2), (2, 4, 8, 1), (2, 4, 9, 3), (MANY_SEATS // 4, 4, 1, 2)],
@@ -58,32 +63,32 @@ def test_nobody_to_paint_for_is_no_run_to_wait_behind() -> None:
 def test_with_seats_free_the_next_run_is_queued_just_before_the_one_in_the_air_ends() -> None:
     one = practised(1, 4, 1)
     flying = batch(one)
-    at = next_run_at([flying], 6.0, [one])
+    at = next_run_at([flying], 6.0, ready(one))
     assert at == pytest.approx(6.0 + 0.1 * flying.evaluations - 0.02)
 
 
 def test_with_no_seat_free_it_is_queued_at_once() -> None:
     full = practised(1, 4, 5)
-    assert next_run_at([batch(full)], 6.0, [full]) == AT_ONCE
+    assert next_run_at([batch(full)], 6.0, ready(full)) == AT_ONCE
 
 
 def test_while_another_lane_could_run_it_is_queued_at_once() -> None:
     one = practised(1, 4, 1)
     flying = batch(one)
-    assert next_run_at([flying], 6.0, [one, practised(1, 4, 1)]) == AT_ONCE
-    assert next_run_at([flying], 6.0, [practised(1, 4, 1)]) == AT_ONCE
+    assert next_run_at([flying], 6.0, ready(one, practised(1, 4, 1))) == AT_ONCE
+    assert next_run_at([flying], 6.0, ready(practised(1, 4, 1))) == AT_ONCE
 
 
 def test_behind_devices_that_are_done_at_different_times_it_is_queued_at_once() -> None:
     one = practised(2, 4, 1)
-    assert next_run_at([batch(one, uneven=True)], 6.0, [one]) == AT_ONCE
-    assert next_run_at([batch(one), batch(one)], 6.0, [one]) == AT_ONCE
+    assert next_run_at([batch(one, uneven=True)], 6.0, ready(one)) == AT_ONCE
+    assert next_run_at([batch(one), batch(one)], 6.0, ready(one)) == AT_ONCE
 
 
 def test_the_first_run_does_not_tell_how_long_the_next_will_take() -> None:
     one = queue(1, 4, 1)
     one.learn_run(4.0, 4)
-    assert next_run_at([batch(one)], 6.0, [one]) == AT_ONCE
+    assert next_run_at([batch(one)], 6.0, ready(one)) == AT_ONCE
     one.learn_run(0.4, 4)
     assert one.quickest_evaluation.value == pytest.approx(0.1)
 
@@ -93,9 +98,9 @@ def test_a_run_that_was_queued_slowly_once_makes_the_next_no_earlier() -> None:
     for _ in range(REMEMBERED):
         one.slowest_queueing.add(0.01)
     flying = batch(one)
-    at = next_run_at([flying], 6.0, [one])
+    at = next_run_at([flying], 6.0, ready(one))
     one.slowest_queueing.add(30.0)
-    assert next_run_at([flying], 6.0, [one]) == at
+    assert next_run_at([flying], 6.0, ready(one)) == at
 
 
 def test_what_queueing_takes_at_the_most_is_followed_when_it_changes() -> None:

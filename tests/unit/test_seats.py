@@ -87,7 +87,8 @@ class Evening(RuleBasedStateMachine):
     @invariant()
     def whoever_comes_to_open_seats_sits_down_next(self) -> None:
         seats, newcomer, now = copy.deepcopy(self.seats), -1, self.now
-        is_open = seats.open_to_newcomers
+        is_open, readiness = seats.open_to_newcomers, seats.readiness(now)
+        assert readiness is None or readiness.open_to_newcomers == is_open
         seats.join(newcomer, 1, now=self.now)
         assert is_open == (newcomer in {placement.request for placement in seats.take_seats(now)})
 
@@ -95,7 +96,7 @@ class Evening(RuleBasedStateMachine):
         """Whoever is still here is painted within the evaluations asked for, without anybody else coming."""
         left = sum(self.evaluations[request] for request in self.seats.requests)
         while self.seats.requests:
-            assert self.seats.ready(self.now)
+            assert self.seats.readiness(self.now)
             self.run()
             left -= 1
             assert left >= 0

@@ -95,11 +95,11 @@ def test_an_engine_whose_stuck_thread_cannot_be_replaced_tells_everybody_and_clo
 
     hanging.next_hangs = True
     thread = started(hanging, queue_of(Rigged(hanging.script, refuse)))
-    future = thread.intake.submit(prepared(), None)
+    future = thread.intake.submit(PendingRequest(prepared=prepared()))
     with pytest.raises(EngineClosed):
         future.result(DEADLINE)
     with pytest.raises(EngineClosed):
-        thread.intake.submit(prepared(), None)
+        thread.intake.submit(PendingRequest(prepared=prepared()))
     assert ends(lambda: thread.close(drain=True))
 
 
@@ -114,7 +114,7 @@ def test_a_thread_that_comes_back_while_it_is_replaced_leaves_everything_to_the_
 
     hanging.next_hangs = True
     thread = started(hanging, queue_of(Rigged(hanging.script, come_back)))
-    assert thread.intake.submit(prepared(), None).result(DEADLINE)
+    assert thread.intake.submit(PendingRequest(prepared=prepared())).result(DEADLINE)
     assert thread.restarts == 1
     thread.close(drain=True)
 
@@ -128,7 +128,9 @@ def test_a_callback_may_wait_for_another_thread_that_uses_the_engine(why: str, h
         ended.append(ends(lambda: thread.queues))
 
     hanging.next_hangs = why == "given up"
-    future = thread.intake.submit(prepared(), lambda _progress: hang_again(hanging))
+    future = thread.intake.submit(
+        PendingRequest(prepared=prepared(), on_progress=lambda _progress: hang_again(hanging))
+    )
     future.add_done_callback(look)
     if why == "closed":
         assert ends(lambda: thread.close(drain=False))
@@ -152,7 +154,7 @@ def test_who_begins_anew_is_told_so_with_no_lock_held(hanging: Hanging) -> None:
 
     hanging.next_hangs = True
     thread = started(hanging, queue_of(Rigged(hanging.script, nothing)))
-    assert thread.intake.submit(prepared(), look).result(DEADLINE)
+    assert thread.intake.submit(PendingRequest(prepared=prepared(), on_progress=look)).result(DEADLINE)
     thread.close(drain=True)
     assert ended == [True]
 
@@ -161,7 +163,7 @@ def test_a_cancelled_image_whose_lane_is_not_open_is_notified_at_once_and_holds_
     hanging: Hanging,
 ) -> None:
     thread = started(hanging)
-    future = thread.intake.submit(prepared(), None)
+    future = thread.intake.submit(PendingRequest(prepared=prepared()))
     future.cancel()
     assert wait([future], DEADLINE).done == {future}
     assert ends(lambda: thread.close(drain=True))
