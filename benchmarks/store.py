@@ -77,7 +77,7 @@ async def growth(url: str) -> None:
 
 async def vacuum(store: Store) -> None:
     """What PostgreSQL does by itself after some minutes: it looks at what was filled in at once."""
-    engine = store._database._engine
+    engine = store._shared.database._engine
     if engine.dialect.name == "postgresql":
         async with engine.connect() as connection:
             plain = await connection.execution_options(isolation_level="AUTOCOMMIT")

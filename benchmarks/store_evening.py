@@ -113,12 +113,12 @@ class Painter:
     async def announce(self) -> None:
         """Say what is painted here, for good."""
         seats = {lane: size.seats for lane, size in self._evening.sizes.items()}
-        await self._evening.store.announce(self.name, lanes=list(seats), seats=seats, ttl=FOREVER)
+        await self._evening.store.offers.announce(self.name, lanes=list(seats), seats=seats, ttl=FOREVER)
 
     async def tell_steps(self) -> None:
         """The heartbeat."""
         steps = {seated.claim: seated.step for lane in self._seats.values() for seated in lane}
-        await self._evening.store.heartbeat(steps, ttl=FOREVER)
+        await self._evening.store.leases.heartbeat(steps, ttl=FOREVER)
 
     async def turn(self) -> None:
         """Claim, seat, and run one lane; comes again when the run has ended."""
@@ -150,7 +150,7 @@ class Painter:
         }
         if self.hungry and any(room.values()):
             self.hungry = False
-            for claim in await self._evening.store.claim(self.name, limit=room, ttl=FOREVER):
+            for claim in await self._evening.store.leases.claim(self.name, limit=room, ttl=FOREVER):
                 self._line[claim.request.lane].append(claim)
 
     async def _ran(self, lane: Lane, steps: int) -> None:
@@ -161,7 +161,7 @@ class Painter:
         self.hungry = self.hungry or bool(done)
         for seated in done:
             seconds = self._evening.clock.now - seated.at
-            await self._evening.store.complete(seated.claim, artifact="aa/aa.png", seconds=seconds)
+            await self._evening.store.leases.complete(seated.claim, artifact="aa/aa.png", seconds=seconds)
             self._evening.painted(seated.claim)
         await self.turn()
 
@@ -227,7 +227,7 @@ class Evening:
     def _wish(self, number: int, wish: Wish) -> Callable[[], Awaitable[None]]:
         async def ask() -> None:
             recipe = _recipe(wish.side, wish.steps, wish.variants)
-            job = await self.store.enqueue(recipe, origin(number, wish.user_id), weight=wish.weight)
+            job = await self.store.jobs.enqueue(recipe, origin(number, wish.user_id), weight=wish.weight)
             self.asked[job.id] = Asked(wish=wish, job_id=job.id)
             await self._tell(job)
             for painter in self._painters:
@@ -244,13 +244,13 @@ class Evening:
             self._steps_told = self.clock.now
             for painter in self._painters:
                 await painter.tell_steps()
-        position = await self.store.position(job.id)
+        position = await self.store.positions.of(job.id)
         if position.seconds is not None and position.end is not None:
             told = Told(at=self.clock.now, start=position.seconds, end=position.end)
             self.asked[job.id].told.append(told)
 
         async def again() -> None:
-            now = await self.store.job(job.id)
+            now = await self.store.jobs.get(job.id)
             if now.state is State.WAITING:
                 await self._tell(now)
 

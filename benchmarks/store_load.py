@@ -77,14 +77,14 @@ class SimulatedWorker:
                 for claim in claims:
                     self._held[claim.image_id] = claim, asyncio.create_task(self._paint(claim))
                 if not claims:
-                    await self._store.wait_for_work(POLL_SECONDS)
+                    await self._store.wake_ups.work.wait(POLL_SECONDS)
         finally:
             for task in (heart, *(task for _, task in self._held.values())):
                 task.cancel()
 
     async def _claim(self, room: dict[Lane, int]) -> list[Claim]:
         began = time.monotonic()
-        claims = await self._store.claim(self._name, limit=room, ttl=LEASE)
+        claims = await self._store.leases.claim(self._name, limit=room, ttl=LEASE)
         if began >= self._times.since:
             verb = "claim" if claims else "claim of nothing"
             self._times.verbs[verb].append(time.monotonic() - began)
@@ -94,7 +94,7 @@ class SimulatedWorker:
         async with self._seats:
             await asyncio.sleep(PAINTING_SECONDS * random.uniform(0.8, 1.2))
         await self._times.of(
-            "complete", self._store.complete(claim, artifact="aa/aa.png", seconds=PAINTING_SECONDS)
+            "complete", self._store.leases.complete(claim, artifact="aa/aa.png", seconds=PAINTING_SECONDS)
         )
         self._times.images += time.monotonic() >= self._times.since
         del self._held[claim.image_id]
@@ -103,10 +103,10 @@ class SimulatedWorker:
         await asyncio.sleep(random.random() * HEARTBEAT_SECONDS)
         for beat in range(10**9):
             if beat % 5 == 0:
-                await self._store.announce(self._name, lanes=self._lanes, seats=SEATS, ttl=LEASE)
-                await self._times.of("expire", self._store.expire())
+                await self._store.offers.announce(self._name, lanes=self._lanes, seats=SEATS, ttl=LEASE)
+                await self._times.of("expire", self._store.leases.expire())
             claims = {claim: 3 for claim, _ in self._held.values()}
-            await self._times.of("heartbeat", self._store.heartbeat(claims, ttl=LEASE))
+            await self._times.of("heartbeat", self._store.leases.heartbeat(claims, ttl=LEASE))
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
@@ -116,8 +116,8 @@ async def person(store: Store, user_id: int, times: Times) -> None:
     for turn in range(10**9):
         number = user_id * 1_000_000 + turn
         recipe, asked = request(number, user_id, variants=random.choice((1, 1, 2, 4)))
-        job = await times.of("enqueue", store.enqueue(recipe, asked, caps=CAPS))
-        await times.of("position", store.position(job.id))
+        job = await times.of("enqueue", store.jobs.enqueue(recipe, asked, caps=CAPS))
+        await times.of("position", store.positions.of(job.id))
         await asyncio.sleep(random.expovariate(1 / THINKING_SECONDS))
 
 
@@ -126,15 +126,17 @@ async def front(store: Store, name: str, times: Times) -> None:
 
     async def deliver() -> None:
         while True:
-            due = await times.of("claim deliveries", store.claim_deliveries(name, limit=8))
+            due = await times.of("claim deliveries", store.deliveries.claim(name, limit=8))
             for delivery in due:
-                await times.of("deliver", store.mark_delivered(delivery, outcome="delivered", message_id=1))
+                await times.of(
+                    "deliver", store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=1)
+                )
             if not due:
-                await store.wait_for_deliveries(POLL_SECONDS)
+                await store.wake_ups.results.wait(POLL_SECONDS)
 
     async def follow() -> None:
         while True:
-            await times.of("ticker", store.active_jobs(limit=50))
+            await times.of("ticker", store.jobs.active(limit=50))
             await asyncio.sleep(TICK_SECONDS)
 
     await asyncio.gather(deliver(), follow())

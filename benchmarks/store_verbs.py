@@ -58,7 +58,7 @@ class Crowd:
         """One more request."""
         number = next(self._numbers)
         recipe, asked = request(number, number % USERS, variants=variants)
-        job = await self.store.enqueue(recipe, asked, caps=CAPS)
+        job = await self.store.jobs.enqueue(recipe, asked, caps=CAPS)
         self.waiting += variants
         return job
 
@@ -80,7 +80,7 @@ class Crowd:
                 for index, tag in enumerate(tags)
             ]
             self.waiting += VARIANTS
-        async with self.store._database.write() as connection:
+        async with self.store._shared.database.write() as connection:
             for table, rows in ((jobs, of_jobs), (images, of_images)):
                 for start in range(0, len(rows), 1000):
                     await connection.execute(sa.insert(table), rows[start : start + 1000])
@@ -91,10 +91,10 @@ async def whole_lives(crowd: Crowd, jobs: int) -> float:
     began = time.perf_counter()
     for _ in range(jobs):
         await crowd.ask(variants=1)
-        for claim in await crowd.store.claim("benchmark", limit=1, ttl=60):
-            await crowd.store.complete(claim, artifact="aa/aa.png", seconds=1.0)
-        for delivery in await crowd.store.undelivered(limit=1):
-            await crowd.store.mark_delivered(delivery, outcome="delivered", message_id=1)
+        for claim in await crowd.store.leases.claim("benchmark", limit=1, ttl=60):
+            await crowd.store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+        for delivery in await crowd.store.deliveries.undelivered(limit=1):
+            await crowd.store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=1)
     crowd.waiting = 0
     return jobs / (time.perf_counter() - began)
 
@@ -111,32 +111,32 @@ async def latencies(crowd: Crowd) -> Samples:
     """Median milliseconds of what people and workers do while so many wait; as many wait afterwards."""
     store = crowd.store
     lanes = [(await crowd.ask()).recipe.lane for _ in SIZES]
-    await store.announce("benchmark", lanes=lanes, seats=SEATS, ttl=3600)
+    await store.offers.announce("benchmark", lanes=lanes, seats=SEATS, ttl=3600)
     found: Samples = {}
     for name, limit in (("claim", SEATS), ("claim_lanes", dict.fromkeys(lanes, SEATS))):
         times = []
         for _ in range(TIMES):
             began = time.perf_counter()
-            claims = await store.claim("benchmark", limit=limit, ttl=60)
+            claims = await store.leases.claim("benchmark", limit=limit, ttl=60)
             times.append(time.perf_counter() - began)
             for claim in claims:
-                await store.give_back(claim)
+                await store.leases.give_back(claim)
         found[name] = statistics.median(times) * 1e3
-    found["position"] = await _median(lambda: store.position(crowd.last))
+    found["position"] = await _median(lambda: store.positions.of(crowd.last))
     found["queue"] = await _median(lambda: _queue_page(store))
-    found["ticker"] = await _median(lambda: store.active_jobs(limit=50))
+    found["ticker"] = await _median(lambda: store.jobs.active(limit=50))
     found["enqueue"] = await _median(crowd.ask)
     return found
 
 
 async def _queue_page(store: Store) -> None:
     """What /queue reads of one server."""
-    first = await store.active_jobs(guild_id=1, limit=10)
-    mine = await store.active_jobs(guild_id=1, user_id=8, limit=20)
+    first = await store.jobs.active(guild_id=1, limit=10)
+    mine = await store.jobs.active(guild_id=1, user_id=8, limit=20)
     for job in mine[:10]:
-        await store.count_active(guild_id=1, before=job.id)
-    await store.count_active(guild_id=1)
-    await store.positions([job.id for job in [*first, *mine[:10]]])
+        await store.jobs.count_active(guild_id=1, before=job.id)
+    await store.jobs.count_active(guild_id=1)
+    await store.positions.of_all([job.id for job in [*first, *mine[:10]]])
 
 
 async def _median(verb: Callable[[], Awaitable[object]]) -> float:

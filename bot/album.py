@@ -41,7 +41,7 @@ async def keep_for_now(store: Store, artifacts: Artifacts, data: bytes, suffix: 
     """As `keep`, for a file that `take_back` may delete again."""
     name = await artifacts.name(data, suffix)
     for _ in range(ATTEMPTS):
-        used_at = await store.expect_file(name, size=len(data))
+        used_at = await store.files.expect(name, size=len(data))
         if used_at is not None:
             return Kept(name=await artifacts.put(data, suffix), used_at=used_at)
         await asyncio.sleep(PAUSE_SECONDS)
@@ -50,7 +50,7 @@ async def keep_for_now(store: Store, artifacts: Artifacts, data: bytes, suffix: 
 
 async def take_back(store: Store, artifacts: Artifacts, kept: Collection[Kept]) -> None:
     """Delete files that were kept for a request that was refused, unless another uses them by now."""
-    chosen = await store.drop_unused({file.name: file.used_at for file in kept})
+    chosen = await store.files.drop_unused({file.name: file.used_at for file in kept})
     await drop(store, artifacts, chosen)
 
 
@@ -74,7 +74,7 @@ async def drop(store: Store, artifacts: Artifacts, names: Collection[str]) -> in
         else:
             deleted.append(name)
     if deleted:
-        await store.files_deleted(deleted)
+        await store.files.note_deleted(deleted)
     return len(deleted)
 
 
@@ -95,10 +95,10 @@ async def forget(
     `first` is called with some jobs at a time before their rows go: what dies in between can be begun again.
     """
     forgotten = 0
-    while jobs := await store.jobs_of(user_id=user_id, guild_id=guild_id, limit=FORGOTTEN_AT_ONCE):
+    while jobs := await store.erasure.jobs_of(user_id=user_id, guild_id=guild_id, limit=FORGOTTEN_AT_ONCE):
         await first(jobs)
-        await drop(store, artifacts, await store.erase([job.id for job in jobs]))
+        await drop(store, artifacts, await store.erasure.erase([job.id for job in jobs]))
         forgotten += len(jobs)
     if user_id is not None:
-        await store.erase_share(user_id)
+        await store.erasure.erase_share(user_id)
     return forgotten

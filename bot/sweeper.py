@@ -87,7 +87,7 @@ class Sweeper:
             await self._look_round()
             self._listed_at = now
         await self._drop(
-            lambda: self._store.unfinished_deletions(limit=AT_ONCE), "left by a process that died"
+            lambda: self._store.retention.unfinished_deletions(limit=AT_ONCE), "left by a process that died"
         )
         await self._drop_old(now)
         await self._drop_too_many(now)
@@ -97,7 +97,7 @@ class Sweeper:
         await self._drop_orphans(now)
 
     async def _on_duty(self) -> bool:
-        return await self._store.take_duty(DUTY, holder=self._name, ttl=DUTY_SECONDS)
+        return await self._store.retention.take_duty(DUTY, holder=self._name, ttl=DUTY_SECONDS)
 
     async def _look_round(self) -> None:
         """Take note of files that the store does not know, and delete halves of files.
@@ -112,12 +112,14 @@ class Sweeper:
             names = sorted(found)
             for start in range(0, len(names), AT_ONCE):
                 few = names[start : start + AT_ONCE]
-                await self._store.note_files({name: found[name] for name in few})
+                await self._store.retention.note_files({name: found[name] for name in few})
 
     async def _drop_old(self, now: float) -> None:
         before = now - max(self._bounds.file_seconds, YOUNG_SECONDS)
         if math.isfinite(before):
-            await self._drop(lambda: self._store.drop_files(before=before, limit=AT_ONCE), "too old")
+            await self._drop(
+                lambda: self._store.retention.drop_files(before=before, limit=AT_ONCE), "too old"
+            )
 
     async def _drop_too_many(self, now: float) -> None:
         most = self._bounds.file_bytes
@@ -125,10 +127,12 @@ class Sweeper:
             return
 
         async def oldest() -> list[str]:
-            excess = await self._store.kept_bytes() - int(most)
+            excess = await self._store.retention.kept_bytes() - int(most)
             if excess <= 0:
                 return []
-            return await self._store.drop_files(before=now - YOUNG_SECONDS, limit=AT_ONCE, most_bytes=excess)
+            return await self._store.retention.drop_files(
+                before=now - YOUNG_SECONDS, limit=AT_ONCE, most_bytes=excess
+            )
 
         await self._drop(oldest, "over the bound on their size")
 
@@ -138,7 +142,7 @@ class Sweeper:
             return
         forgotten = 0
         while await self._on_duty():
-            jobs, names = await self._store.forget_jobs(before=before, limit=AT_ONCE)
+            jobs, names = await self._store.retention.forget_jobs(before=before, limit=AT_ONCE)
             forgotten += jobs
             await drop(self._store, self._artifacts, names)
             if not jobs:  # of those that were started from these, more may be free now
@@ -149,7 +153,7 @@ class Sweeper:
     async def _forget_tokens(self, now: float) -> None:
         """Forget the tokens of interactions that are over: whoever read them could do nothing with them."""
         while await self._on_duty():
-            if not await self._store.forget_tokens(before=now, limit=TOKENS_AT_ONCE):
+            if not await self._store.retention.forget_tokens(before=now, limit=TOKENS_AT_ONCE):
                 break
 
     async def _forget_servers(self, now: float) -> None:
@@ -157,7 +161,7 @@ class Sweeper:
         before = now - self._bounds.left_seconds
         if not math.isfinite(before):
             return
-        for guild_id in await self._store.departed(before=before):
+        for guild_id in await self._store.erasure.departed(before=before):
             forgotten = await forget(self._store, self._artifacts, guild_id=guild_id)
             log.info("%d jobs forgotten of server %d, which removed the bot", forgotten, guild_id)
 
@@ -165,7 +169,7 @@ class Sweeper:
         """Drop files of no job among those announced since the last look that came to its end."""
         after, before = self._orphans_after, now - YOUNG_SECONDS
         looked_at_all = await self._drop(
-            lambda: self._store.drop_orphans(after=after, before=before, limit=AT_ONCE), "of no job"
+            lambda: self._store.retention.drop_orphans(after=after, before=before, limit=AT_ONCE), "of no job"
         )
         if looked_at_all:
             self._orphans_after = before

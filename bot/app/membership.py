@@ -60,7 +60,7 @@ class Membership:
         ConfigurationError where it does, NameTaken where a stranger bears our name.
         """
         seen: dict[str, float] = {}
-        while misfits := await self._store.join(self._process, ttl=self._life_seconds):
+        while misfits := await self._store.members.join(self._process, ttl=self._life_seconds):
             for other in misfits:
                 if other.expires_at > seen.setdefault(other.name, other.expires_at):
                     raise ConfigurationError(_misfit(self._process, other))
@@ -76,15 +76,15 @@ class Membership:
         while True:
             await asyncio.sleep(self._beat_seconds)
             try:
-                if not await self._store.beat(self._process, ttl=self._life_seconds):
+                if not await self._store.members.beat(self._process, ttl=self._life_seconds):
                     log.warning("this process was taken for dead, and what it had was left to others")
                     await self.join()
                     beats = 0
                 beats += 1
-                living = await self._store.living()
+                living = await self._store.members.living()
                 self._fronts = max(1, sum(other.role in FRONTS for other in living))
                 if beats * self._beat_seconds > self._life_seconds:
-                    for name in await self._store.release_dead():
+                    for name in await self._store.members.release_dead():
                         log.warning("%s is gone, and what it had is left to others", name)
             except StoreUnavailable as error:
                 log.error("this process cannot be heard of: %s", error)
@@ -93,7 +93,7 @@ class Membership:
     async def leave(self) -> None:
         """Count no more among the living."""
         try:
-            await self._store.leave(self._process)
+            await self._store.members.leave(self._process)
         except StoreUnavailable as error:
             log.warning("the others will find out by themselves that this process has gone: %s", error)
 

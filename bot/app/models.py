@@ -27,7 +27,7 @@ async def learn(config: Config, store: Store) -> Config:
     told = False
     while True:
         try:
-            known = await store.published_offers([model.name for model in config.models])
+            known = await store.offers.published([model.name for model in config.models])
         except StoreUnavailable as error:
             log.error("what workers offer cannot be read: %s", error)
             known = {}
@@ -60,7 +60,7 @@ async def follow(
     while True:
         await asyncio.sleep(poll_seconds)
         try:
-            known = await store.published_offers(names)
+            known = await store.offers.published(names)
         except StoreUnavailable as error:
             log.error("what workers offer cannot be read: %s", error)
             continue

@@ -67,7 +67,7 @@ class BacklogReader:
             if self._read_at is not None and self._clock() - self._read_at < BACKLOG_SECONDS:
                 return
             try:
-                backlog = await self._store.backlog()
+                backlog = await self._store.jobs.backlog()
             except StoreUnavailable as error:
                 self._answer = str(error)
             else:

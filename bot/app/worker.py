@@ -59,7 +59,7 @@ async def open_worker(
 
     `config` is settled.
     """
-    await queue.store.publish_offers([model.offer for model in config.models])
+    await queue.store.offers.publish([model.offer for model in config.models])
     engine = await running.wait_for(in_own_thread(lambda: open_engine(config, report)))
     stack.push_async_callback(close, engine)
     lease = config.queue.lease_seconds

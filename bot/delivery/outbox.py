@@ -76,7 +76,7 @@ class Outbox:
         try:
             while True:
                 if not await self._start_some():
-                    await self._store.wait_for_deliveries(POLL_SECONDS)
+                    await self._store.wake_ups.results.wait(POLL_SECONDS)
         finally:
             await _cancelled(list(self._sending.values()))
 
@@ -106,7 +106,7 @@ class Outbox:
                 await self._one_sent()
                 return True
             try:
-                new = await self._store.claim_deliveries(self._front, limit=room, held=[*self._sending])
+                new = await self._store.deliveries.claim(self._front, limit=room, held=[*self._sending])
             except StoreUnavailable as error:
                 log.error("the outbox cannot be read: %s", error)
                 return False
@@ -159,7 +159,7 @@ class Outbox:
     async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> bool:
         """Settle the delivery; whether its job is still wanted."""
         message_id, channel_id = (sent.message_id, sent.channel_id) if sent else (None, None)
-        wanted = await self._store.mark_delivered(
+        wanted = await self._store.deliveries.mark_delivered(
             delivery, outcome=outcome, message_id=message_id, channel_id=channel_id
         )
         self._metrics.deliveries.labels(outcome).inc()
@@ -174,7 +174,7 @@ class Outbox:
         try:
             return await self._sender.deliver(delivery, content)
         except FilesGone as gone:
-            lost = await self._store.want_files(gone.names)
+            lost = await self._store.files.want(gone.names)
             if lost.failure is None and self._clock() < lost.since + LOST_SECONDS:
                 raise DeliveryDelayed(f"{gone}, and are painted again") from None
             return await self._sender.deliver(delivery, without_picture(content, texts))
@@ -189,7 +189,7 @@ class Outbox:
         # What is put off further is taken for older than a clock that was set back, and due at once. Until
         # Discord wants to hear of us again an attempt costs no request: the sender knows.
         wait = min(max(wait, seconds), LONGEST_PUT_OFF)
-        await self._store.retry_delivery(delivery, at=self._clock() + wait)
+        await self._store.deliveries.retry(delivery, at=self._clock() + wait)
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:

@@ -101,9 +101,9 @@ class Progress:
 
     async def _followed(self) -> list[Job]:
         """The jobs to show, those included whose front has gone and that nobody else has taken up."""
-        jobs = await self._store.active_jobs(front=self._front, limit=FOLLOWED)
+        jobs = await self._store.jobs.active(front=self._front, limit=FOLLOWED)
         left = [job.id for job in jobs if job.origin.front is None]
-        adopted = await self._store.adopt(self._front, left) if left else set()
+        adopted = await self._store.deliveries.adopt(self._front, left) if left else set()
         return [job for job in jobs if job.origin.front == self._front or job.id in adopted]
 
     def _due(self, job: Job) -> bool:
@@ -137,17 +137,17 @@ class Progress:
                 log.exception("the progress could not be shown")
 
     async def _edit_locked(self, job_id: str) -> None:
-        job = await self._store.job(job_id)
+        job = await self._store.jobs.get(job_id)
         if job.state.final or job.origin.front != self._front:
             return  # the outbox shows the end, and nothing may cover it; others edit what is theirs
-        position = await self._store.position(job_id)
+        position = await self._store.positions.of(job_id)
         content = render(job, position, Texts.for_locale(job.origin.locale))
         shown = self._shown.setdefault(job_id, _Shown(content=None, at=0.0))
         before, shown.content, shown.at = shown.content, None, self._clock()
         if before != content:
             message_id = await self._sender.edit(job, content)
             if job.message_id is None:
-                await self._store.set_message(job_id, message_id)
+                await self._store.jobs.set_message(job_id, message_id)
         shown.content = content
 
     def _forget_all_but(self, jobs: Sequence[Job]) -> None:

@@ -171,7 +171,7 @@ class Bot(discord.AutoShardedClient):
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         """Keep what was asked for there, and register if the configuration names that server."""
-        await self._noted(self.parts.store.note_presence([guild.id]))
+        await self._noted(self.parts.store.erasure.note_presence([guild.id]))
         for served in self.guilds_served:
             if served.id == guild.id:
                 await self._register_in(served)
@@ -192,20 +192,20 @@ class Bot(discord.AutoShardedClient):
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         """Note that a server sent the bot away: what was asked for there is deleted after some time."""
         log.info("server %d has removed the bot", guild.id)
-        await self._noted(self.parts.store.note_departure([guild.id]))
+        await self._noted(self.parts.store.erasure.note_departure([guild.id]))
 
     async def _note_servers(self) -> None:
         """Note which servers of these shards came and went while nobody listened."""
         here = {guild.id for guild in self.guilds}
-        await self._noted(self.parts.store.note_presence(here))
+        await self._noted(self.parts.store.erasure.note_presence(here))
         try:
-            known = await self.parts.store.servers()
+            known = await self.parts.store.erasure.servers()
         except StoreUnavailable as error:
             log.error("servers that went meanwhile cannot be looked for: %s", error)
             return
         count = self.shard_count or 1
         gone = {one for one in known - here if (one >> 22) % count in self.shards}
-        await self._noted(self.parts.store.note_departure(gone))
+        await self._noted(self.parts.store.erasure.note_departure(gone))
 
     async def _noted(self, verb: Awaitable[None]) -> None:
         try:

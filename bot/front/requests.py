@@ -50,7 +50,9 @@ async def request_with_files(
     """
 
     async def enqueue(parts: Parts, origin: Origin) -> Job:
-        await persistently(lambda: parts.store.check_caps(origin, caps=parts.caps), seconds=PATIENCE_SECONDS)
+        await persistently(
+            lambda: parts.store.jobs.check_caps(origin, caps=parts.caps), seconds=PATIENCE_SECONDS
+        )
         async with start() as recipe:
             return await _enqueue(interaction, parts, recipe, origin)
 
@@ -84,7 +86,9 @@ async def request_again(interaction: Interaction, job_id: str) -> Job:
         offer.check(recipe.request(0))  # it may have changed since
         weight, places = parts.weight(interaction), places_of(recipe, offer)
         return await persistently(
-            lambda: parts.store.enqueue_again(job_id, origin, weight=weight, caps=parts.caps, places=places),
+            lambda: parts.store.jobs.enqueue_again(
+                job_id, origin, weight=weight, caps=parts.caps, places=places
+            ),
             seconds=PATIENCE_SECONDS,
         )
 
@@ -94,14 +98,14 @@ async def request_again(interaction: Interaction, job_id: str) -> Job:
 async def _enqueue(interaction: Interaction, parts: Parts, recipe: Recipe, origin: Origin) -> Job:
     weight, places = parts.weight(interaction), places_of(recipe, find_offer(recipe.model, parts.offers))
     return await persistently(
-        lambda: parts.store.enqueue(recipe, origin, weight=weight, caps=parts.caps, places=places),
+        lambda: parts.store.jobs.enqueue(recipe, origin, weight=weight, caps=parts.caps, places=places),
         seconds=PATIENCE_SECONDS,
     )
 
 
 async def _repeatable(interaction: Interaction, job_id: str) -> Job:
     """The job; one that the person may not repeat is unknown to them, as one that does not exist is."""
-    job = await parts_of(interaction).store.job(job_id)
+    job = await parts_of(interaction).store.jobs.get(job_id)
     if not may_repeat(interaction, job, privately=_pressed_privately(interaction)):
         raise UnknownJob(job=job_id)
     return job

@@ -14,10 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.lifetime import in_own_thread
 from bot.store.failures import TRANSLATED, unavailable
-from bot.store.listening import listen
 from bot.store.migrate import upgrade
 from bot.store.postgresql_server import create_postgresql_engine, postgresql_place
 from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
+from bot.store.wake_ups import listen
 
 # What is read belongs to one moment; SQLite's readers have that anyhow.
 _READ_ONLY: dict[str, dict[str, Any]] = {
@@ -96,7 +96,7 @@ class Database:
     async def listen(self, hear: Callable[[str], None], connected: Callable[[], None]) -> None:
         """Give `hear` what is published, for ever; `connected` is called whenever some may have been missed.
 
-        SQLite carries no news: there it waits in vain.
+        SQLite carries no notifications: there this waits for ever.
         """
         if self._engine.dialect.name != "postgresql":
             await asyncio.Event().wait()

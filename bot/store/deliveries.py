@@ -19,16 +19,16 @@ DELETED = "deleted"
 FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer
 
 
-class DeliveryVerbs(Verbs):
+class Deliveries(Verbs):
     """What the outbox does with results."""
 
-    async def claim_deliveries(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
+    async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
         """Results that are due now and this front's to bring, those due longest first.
 
         Those are the results of its jobs, and of jobs without a front, which become its. The claim holds for
         as long as the front lives: its `held` deliveries, by their ids, are left out, others are its again.
         """
-        await self.tell_time()
+        await self._shared.tell_time()
         statement = (
             sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts)
             .join(jobs)
@@ -94,7 +94,7 @@ class DeliveryVerbs(Verbs):
             wanted = sa.select(jobs.c.id).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
             return await connection.scalar(wanted) is not None
 
-    async def retry_delivery(self, delivery: Delivery, *, at: float) -> None:
+    async def retry(self, delivery: Delivery, *, at: float) -> None:
         """The attempt did not succeed: try again at `at` (seconds since the epoch).
 
         Nothing changes once another front has claimed it.
@@ -110,10 +110,10 @@ class DeliveryVerbs(Verbs):
         UnknownJob, or NotYours.
         """
         now = self._clock()
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             await lock_owned_job(connection, job_id, user_id)
             await cancel_images(connection, job_id, now=now)
-            news.cancelled = True
+            changes.cancelled = True
             names = await files_of(connection, [job_id])
             await _name_no_files(connection, job_id)
             await forget_words(connection, job_id)

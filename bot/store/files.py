@@ -27,10 +27,10 @@ GOING_SECONDS = 60.0  # after which whoever was deleting a file is taken for dea
 WANTED_SECONDS = 3600.0  # nobody waits longer for a file
 
 
-class FileVerbs(Verbs):
+class Files(Verbs):
     """What is known of files beside what is in them."""
 
-    async def expect_file(self, name: str, *, size: int) -> float | None:
+    async def expect(self, name: str, *, size: int) -> float | None:
         """Say that a file of `size` bytes is about to be written; None while one of its name is deleted.
 
         From now on it counts as kept, and as used at the time that is returned.
@@ -67,7 +67,7 @@ class FileVerbs(Verbs):
             await let_go(connection, chosen, now=self._clock())
         return chosen
 
-    async def files_deleted(self, names: Collection[str]) -> None:
+    async def note_deleted(self, names: Collection[str]) -> None:
         """The files of these names, which a verb of this store gave to be deleted, are deleted."""
         now = self._clock()
         async with self._database.write() as connection:
@@ -88,7 +88,7 @@ class FileVerbs(Verbs):
             row = (await connection.execute(look)).first()
         return None if row is None else _painter(row)
 
-    async def want_files(self, names: Collection[str]) -> Lost:
+    async def want(self, names: Collection[str]) -> Lost:
         """Files that jobs show are not there: have them painted again. How that stands, for all together."""
         now = self._clock()
         values = {"state": FileState.WANTED, "changed_at": now, "leased_until": None}
@@ -141,14 +141,14 @@ class FileVerbs(Verbs):
         now = self._clock()
         state = FileState.KEPT if failure is None else FileState.GONE
         values = {"state": state, "changed_at": now, "leased_until": None, "failure": failure}
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             # Jobs, then their deliveries, then files: the order of everybody who locks more than one of them.
             job_ids = await lock_jobs(connection, images.c.artifact == name)
             due = deliveries.c.job_id.in_(job_ids) & deliveries.c.outcome.is_(None)
             await connection.execute(sa.update(deliveries).where(due).values(next_try_at=now))
             wanted = (files.c.name == name) & (files.c.state == FileState.WANTED)
             await connection.execute(sa.update(files).where(wanted).values(values))
-            news.results = True
+            changes.results = True
 
 
 def named() -> sa.ColumnElement[bool]:

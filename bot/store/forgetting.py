@@ -21,7 +21,7 @@ SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000
 OWN, LENT, PAINTED = "own", "lent", "painted"  # whose a picture to start from is: see `source_of`
 
 
-class ForgettingVerbs(Verbs):
+class Erasure(Verbs):
     """What people and operators do so that nothing of them is kept."""
 
     async def jobs_of(
@@ -46,7 +46,7 @@ class ForgettingVerbs(Verbs):
         """
         now = self._clock()
         which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             locked = list(await connection.scalars(which.with_for_update()))
             # All at once and in the order of heartbeats, which lock images of several jobs.
             theirs = sa.select(images.c.id).where(images.c.job_id.in_(locked)).order_by(images.c.id)
@@ -56,7 +56,7 @@ class ForgettingVerbs(Verbs):
             names = await files_of(connection, locked)
             await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(locked)))
             unneeded = await let_go_unneeded(connection, names, now=now)
-            news.cancelled = True
+            changes.cancelled = True
         return unneeded
 
     async def erase_share(self, user_id: int) -> None:

@@ -34,7 +34,7 @@ NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 _NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
 
 
-class LeaseVerbs(Verbs):
+class Leases(Verbs):
     """What workers do with images."""
 
     async def claim(self, worker: str, *, limit: int | Mapping[Lane, int], ttl: float) -> list[Claim]:
@@ -135,7 +135,7 @@ class LeaseVerbs(Verbs):
         somebody who has not been heard of since. Soon after a jump of the clock nothing is taken: the
         living first write their leases anew.
         """
-        await self.tell_time()
+        await self._shared.tell_time()
         if self._clock.undisturbed < SETTLING_SECONDS:
             return 0
         now, ends = self._clock(), images.c.lease_expires_at
@@ -157,11 +157,11 @@ class LeaseVerbs(Verbs):
             return found
 
     async def _end(self, claim: Claim, to: State, *, ran: float | None = None, **values: Any) -> Job:
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             await lock_job(connection, claim.job_id)
             await _end_lease(connection, claim, to, **values)
-            news.results = await settle(connection, claim.job_id, now=self._clock())
-            news.work = to is State.WAITING
+            changes.results = await settle(connection, claim.job_id, now=self._clock())
+            changes.work = to is State.WAITING
             job = await load_job(connection, claim.job_id)
             if ran is not None:
                 await _record_run(connection, claim, ran)
@@ -171,7 +171,7 @@ class LeaseVerbs(Verbs):
         self, which: sa.ColumnElement[bool], *, begun: sa.ColumnElement[bool] = images.c.begun
     ) -> int:
         now = self._clock()
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             rows = await _lost_leases(connection, which)
             lost = images.c.id.in_([row.id for row in rows])
             deaths = images.c.worker_deaths + sa.case((begun, 1), else_=0)
@@ -183,7 +183,7 @@ class LeaseVerbs(Verbs):
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
-            news.work, news.results = bool(rows), any(ended)
+            changes.work, changes.results = bool(rows), any(ended)
         return len(rows)
 
 

@@ -21,7 +21,7 @@ NOT_OFFERED = "not_offered"
 _UNOFFERED = (images.c.state == State.WAITING) & ~sa.exists().where(offered_lanes.c.lane == images.c.lane)
 
 
-class OfferVerbs(Verbs):
+class Offers(Verbs):
     """What workers say of themselves, and what follows from it."""
 
     async def announce(
@@ -43,7 +43,7 @@ class OfferVerbs(Verbs):
             )
             await _offer(connection, worker, of_lane)
 
-    async def publish_offers(self, offers: Sequence[Offer]) -> None:
+    async def publish(self, offers: Sequence[Offer]) -> None:
         """Say what these models are offered with, for fronts that cannot read their checkpoints."""
         async with self._database.write() as connection:
             for offer in sorted(offers, key=lambda offer: offer.model):
@@ -54,7 +54,7 @@ class OfferVerbs(Verbs):
                     .on_conflict_do_update(index_elements=[published_offers.c.model], set_=values)
                 )
 
-    async def published_offers(self, models: Sequence[str]) -> dict[str, Offer]:
+    async def published(self, models: Sequence[str]) -> dict[str, Offer]:
         """What was last published of these models, by their names; nothing of those that never were."""
         statement = sa.select(published_offers).where(published_offers.c.model.in_(models))
         async with self._database.read() as connection:
@@ -83,7 +83,7 @@ class OfferVerbs(Verbs):
         if self._clock.undisturbed < grace:
             return 0
         now = self._clock()
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             await connection.execute(sa.delete(workers).where(workers.c.expires_at <= now - grace))
             rows = await _abandoned(connection, before=now - grace)
             of_user: dict[int, list[float]] = defaultdict(list)
@@ -97,7 +97,7 @@ class OfferVerbs(Verbs):
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
-            news.results = any(ended)
+            changes.results = any(ended)
         return len(rows)
 
 

@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,7 +22,7 @@ from bot.store.estimate import Ahead, Arrival, Bench, Line
 from bot.store.tables import images, jobs, offered_lanes, run_times, virtual_clock, workers
 from bot.store.traffic import Flow, faster
 from bot.store.transitions import ACTIVE, among
-from bot.store.verbs import Verbs
+from bot.store.verbs import Shared, Verbs
 
 Point = tuple[float, int]
 """A place in an order: a tag, and what stands between equal ones."""
@@ -43,20 +42,22 @@ _WAITING_WORK = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(images.c
 )
 
 
-class PositionVerbs(Verbs):
+class Positions(Verbs):
     """Places in the queue, and times to start from measured run times and announced seats."""
 
-    _counted_at: float | None = None
-    _flows_then: Mapping[str, Flow] = MappingProxyType({})
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._counted_at: float | None = None
+        self._flows_then: Mapping[str, Flow] = {}
 
-    async def position(self, job_id: str) -> Position:
+    async def of(self, job_id: str) -> Position:
         """How this job stands; place 0 once nothing of it waits. Raises UnknownJob."""
-        found = await self.positions([job_id])
+        found = await self.of_all([job_id])
         if not found:
             raise UnknownJob(job=job_id)
         return found[job_id]
 
-    async def positions(self, job_ids: Sequence[str]) -> dict[str, Position]:
+    async def of_all(self, job_ids: Sequence[str]) -> dict[str, Position]:
         """How each of these jobs stands that exists. What is in front of several is counted once."""
         look = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids))
         async with self._database.read() as connection:

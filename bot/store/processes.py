@@ -43,7 +43,7 @@ class Living:
     expires_at: float
 
 
-class ProcessVerbs(Verbs):
+class Members(Verbs):
     """What processes say of themselves to each other."""
 
     async def join(self, process: Process, *, ttl: float) -> list[Living]:
@@ -74,22 +74,22 @@ class ProcessVerbs(Verbs):
 
     async def leave(self, process: Process) -> None:
         """Count no more, and leave unfinished jobs to the other fronts at once."""
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             gone = await connection.execute(sa.delete(processes).where(_is(process)))
             if gone.rowcount:
                 await _release_jobs(connection, process.name)
-            news.results = True
+            changes.results = True
 
     async def release_dead(self) -> list[str]:
         """Leave the jobs of fronts that were not heard of in time to the others; returns their names.
 
         Nobody is taken for dead soon after a jump of the clock: the living are first heard of anew.
         """
-        await self.tell_time()
+        await self._shared.tell_time()
         if self._clock.undisturbed < SETTLING_SECONDS:
             return []
         now = self._clock()
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             dead = list(
                 await connection.scalars(
                     sa.select(processes.c.name)
@@ -101,7 +101,7 @@ class ProcessVerbs(Verbs):
             for name in dead:
                 await _release_jobs(connection, name)
             await connection.execute(sa.delete(processes).where(processes.c.name.in_(dead)))
-            news.results = bool(dead)
+            changes.results = bool(dead)
         return dead
 
     async def living(self) -> list[Living]:

@@ -24,7 +24,7 @@ _KEPT = files.c.state == FileState.KEPT
 _STILL_KEPT = files.c.state.not_in([state for state in FileState if state is not FileState.KEPT])
 
 
-class RetentionVerbs(Verbs):
+class Retention(Verbs):
     """What a sweep does."""
 
     async def take_duty(self, name: str, *, holder: str, ttl: float) -> bool:

@@ -1,43 +1,52 @@
-"""The durable queue: every verb is one transaction."""
+"""The durable queue: one database, and a member for each kind of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from bot.metrics import Metrics, StoreMetrics
-from bot.store.backlog import BacklogVerbs
 from bot.store.clock import Clock
 from bot.store.database import Database
-from bot.store.deliveries import DeliveryVerbs
-from bot.store.files import FileVerbs
-from bot.store.forgetting import ForgettingVerbs
-from bot.store.leases import LeaseVerbs
-from bot.store.offers import OfferVerbs
-from bot.store.positions import PositionVerbs
-from bot.store.processes import ProcessVerbs
-from bot.store.queue import QueueVerbs
-from bot.store.retention import RetentionVerbs
+from bot.store.deliveries import Deliveries
+from bot.store.files import Files
+from bot.store.forgetting import Erasure
+from bot.store.jobs import Jobs
+from bot.store.leases import Leases
+from bot.store.offers import Offers
+from bot.store.positions import Positions
+from bot.store.processes import Members
+from bot.store.retention import Retention
+from bot.store.verbs import Shared
 
 
-class Store(
-    QueueVerbs,
-    PositionVerbs,
-    OfferVerbs,
-    LeaseVerbs,
-    DeliveryVerbs,
-    ProcessVerbs,
-    FileVerbs,
-    RetentionVerbs,
-    ForgettingVerbs,
-    BacklogVerbs,
-):
-    """Jobs, images, leases, deliveries, processes and what is known of files, in one database.
+class Store:
+    """The queue in one database; every change survives a kill at any moment.
 
-    It survives a kill at any moment.
+        jobs        what people ask for: enqueue, look, cancel
+        positions   where jobs stand in the queue
+        offers      which models and lanes the workers offer
+        leases      which worker paints which image, and until when
+        deliveries  results that people have not seen yet
+        members     the processes that are alive
+        files       the rows of picture files
+        retention   rows and files that are older than the configuration keeps them
+        erasure     what belongs to one person or one server, and its deletion
 
-    Any verb raises StoreUnavailable, whose message is one sentence, when the database cannot be used;
-    then nothing was changed.
+    Each member is given to those who use it. `wake_ups` wake the loops that wait for changes.
     """
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self.wake_ups = shared.wake_ups
+        self.jobs = Jobs(shared)
+        self.positions = Positions(shared)
+        self.offers = Offers(shared)
+        self.leases = Leases(shared)
+        self.deliveries = Deliveries(shared)
+        self.members = Members(shared)
+        self.files = Files(shared)
+        self.retention = Retention(shared)
+        self.erasure = Erasure(shared)
 
     @classmethod
     async def open(
@@ -45,23 +54,37 @@ class Store(
     ) -> Store:
         """Connect to `url` (`sqlite:///file` or `postgresql://…`) and bring its tables up to date.
 
-        `clock` stands in for the queue's own. Raises StoreUnavailable, or ConfigurationError for a URL that
-        can never work.
+        `clock` replaces the queue's own. Raises StoreUnavailable, or ConfigurationError for a URL that can
+        never work.
         """
         metrics = metrics or Metrics().store
         database = await Database.open(url)
         database.on_failure = metrics.failures.inc
         if clock is not None:
-            return cls(database, clock if isinstance(clock, Clock) else Clock(clock, clock))
-        store = cls(database, Clock(server=database.has_time, on_jump=metrics.clock_steps.inc))
+            given = clock if isinstance(clock, Clock) else Clock(clock, clock)
+            return cls(Shared(database=database, clock=given))
+        own = Clock(server=database.has_time, on_jump=metrics.clock_steps.inc)
+        store = cls(Shared(database=database, clock=own))
         await store.tell_time()
         return store
 
     @property
     def clock(self) -> Callable[[], float]:
-        """The time by which everything in the queue is written."""
-        return self._clock
+        """The time by which everything in the queue is written, in seconds since the epoch."""
+        return self._shared.clock
+
+    async def tell_time(self) -> None:
+        """Read the time of a database that has its own, unless that was done lately."""
+        await self._shared.tell_time()
+
+    async def listen(self) -> None:
+        """Wake loops for the changes of other processes, for ever, where the database can notify.
+
+        Every loop polls as well, so a lost connection costs time only.
+        """
+        wake_ups = self.wake_ups
+        await self._shared.database.listen(wake_ups.hear, wake_ups.ring_all)
 
     async def close(self) -> None:
-        """Close the connections; verbs that run must have returned."""
-        await self._database.close()
+        """Close the connections, after the verbs that run have returned."""
+        await self._shared.database.close()

@@ -1,69 +1,50 @@
-"""What the groups of verbs share."""
+"""What the members of the store share: the database, the clock, the wake-ups."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.bell import Bell
 from bot.store.clock import Clock
 from bot.store.database import Database
-from bot.store.news import EVERYTHING, News, publish
+from bot.store.wake_ups import Changes, WakeUps, publish
 
 
-class Verbs:
-    """A database, a clock, and the bells that wake who waits once a transaction is committed.
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The database, its clock, and the wake-ups that follow committed changes."""
 
-    In this process they ring at once, elsewhere as soon as PostgreSQL has told; on SQLite others must look.
-    """
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
-        self._work = Bell()
-        self._results = Bell()
-        self._cancellations = Bell()
+    database: Database
+    clock: Clock
+    wake_ups: WakeUps = field(default_factory=WakeUps)
 
     async def tell_time(self) -> None:
         """Read the time of a database that has its own, unless that was done lately."""
-        if self._clock.is_stale:
-            async with self._database.read() as connection:
-                await self._clock.refresh(connection)
+        if self.clock.is_stale:
+            async with self.database.read() as connection:
+                await self.clock.refresh(connection)
 
-    async def wait_for_work(self, timeout: float) -> None:  # noqa: ASYNC109 - the polling interval
-        """Return when images may be waiting: at once when told, else after `timeout` seconds."""
-        await self._work.wait(timeout)
 
-    async def wait_for_deliveries(self, timeout: float) -> None:  # noqa: ASYNC109 - the polling interval
-        """Return when results may be due: at once when told, else after `timeout` seconds."""
-        await self._results.wait(timeout)
+class Verbs:
+    """Base of the store's members; each verb is one transaction.
 
-    async def wait_for_cancellations(self, timeout: float) -> None:  # noqa: ASYNC109 - the polling interval
-        """Return when something was cancelled: at once when told, else after `timeout` seconds."""
-        await self._cancellations.wait(timeout)
+    Any verb raises StoreUnavailable, whose message is one sentence, when the database cannot be used; then
+    nothing was changed.
+    """
 
-    async def listen(self) -> None:
-        """Hear for ever what other processes do, where the database can tell.
-
-        Whoever waits looks by itself as well, so while no connection can be had nothing is lost but time.
-        """
-        await self._database.listen(lambda text: self._ring(News.parse(text)), lambda: self._ring(EVERYTHING))
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._database = shared.database
+        self._clock = shared.clock
 
     @asynccontextmanager
-    async def _changing(self) -> AsyncIterator[tuple[AsyncConnection, News]]:
-        """One transaction that may change things, and what others are to hear of it once it is committed."""
-        news = News()
+    async def _changing(self) -> AsyncIterator[tuple[AsyncConnection, Changes]]:
+        """Begin a transaction; the loops that wait for its changes are woken once it is committed."""
+        changes = Changes()
         async with self._database.write() as connection:
-            yield connection, news
-            await publish(connection, news)
-        self._ring(news)
-
-    def _ring(self, news: News) -> None:
-        if news.work:
-            self._work.ring()
-        if news.results:
-            self._results.ring()
-        if news.cancelled:
-            self._cancellations.ring()
+            yield connection, changes
+            await publish(connection, changes)
+        self._shared.wake_ups.ring(changes)

@@ -86,7 +86,7 @@ class Recreation:
             except StoreUnavailable as error:
                 raise MissingArtifact(f"The file {name} cannot be read: {error}") from error
             except MissingArtifact as missing:
-                painter = await self._persistently(lambda: self._store.painter(name))
+                painter = await self._persistently(lambda: self._store.files.painter(name))
                 if painter is None:
                     raise LostForGood(str(missing), failure=START_MISSING) from None
             return await self._painted_again(name, painter, begun)
@@ -115,7 +115,7 @@ class Recreation:
         if limit <= 0:
             return []
         try:
-            return await self._store.claim_lost(self._engine.ready_lanes, limit=limit, ttl=LOST_SECONDS)
+            return await self._store.files.claim_lost(self._engine.ready_lanes, limit=limit, ttl=LOST_SECONDS)
         except StoreUnavailable as error:
             log.error("lost files cannot be looked for: %s", error)
         except Exception:
@@ -136,15 +136,17 @@ class Recreation:
                 log.exception("the lost file %s is tried again with the next lease", lost.name)
                 return
             try:
-                await self._persistently(lambda: self._store.end_wait(lost.name, failure=failure))
+                await self._persistently(lambda: self._store.files.end_wait(lost.name, failure=failure))
             except StoreUnavailable as error:
                 log.error("that the file %s is back could not be recorded: %s", lost.name, error)
 
     async def _by_another(self, name: str, lane: Lane) -> bytes:
         """The file, once a worker that offers this lane has painted it again; LostForGood without one."""
         until = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < until and await self._persistently(lambda: self._store.is_offered(lane)):
-            lost = await self._persistently(lambda: self._store.want_files([name]))
+        while time.monotonic() < until and await self._persistently(
+            lambda: self._store.offers.is_offered(lane)
+        ):
+            lost = await self._persistently(lambda: self._store.files.want([name]))
             if lost.failure is not None:
                 raise LostForGood(f"Nobody can paint {name} again.", failure=lost.failure)
             await asyncio.sleep(POLL_SECONDS)

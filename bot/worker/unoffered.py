@@ -22,7 +22,7 @@ async def watch(store: Store, *, grace_seconds: float) -> None:
     while True:
         await asyncio.sleep(grace_seconds)
         try:
-            failed = await store.fail_unoffered(grace=grace_seconds)
+            failed = await store.offers.fail_unoffered(grace=grace_seconds)
         except StoreUnavailable as error:
             log.error("images that nobody paints could not be looked for: %s", error)
             continue
@@ -32,7 +32,7 @@ async def watch(store: Store, *, grace_seconds: float) -> None:
 
 async def _warn(store: Store, grace_seconds: float) -> None:
     try:
-        lanes = await store.unoffered()
+        lanes = await store.offers.unoffered()
     except StoreUnavailable:
         return  # the worker's own verbs say so
     if lanes:

@@ -128,7 +128,7 @@ class Worker:
         Raises `EngineClosed` when the engine stopped by itself.
         """
         self._metrics.held.set_function(lambda: len(self._paintings))
-        self._taken_back(await self._store.recover(self._name))
+        self._taken_back(await self._store.leases.recover(self._name))
         await self._announce()
         heart = asyncio.create_task(self._beat(), name="worker heartbeat")
         watching = asyncio.create_task(
@@ -180,7 +180,7 @@ class Worker:
         claims: list[Claim] = []
         if any(room.values()):
             try:
-                claims = await self._store.claim(self._name, limit=room, ttl=self._lease_seconds)
+                claims = await self._store.leases.claim(self._name, limit=room, ttl=self._lease_seconds)
             except StoreUnavailable as error:
                 log.error("no work can be claimed: %s", error)
                 await asyncio.sleep(POLL_SECONDS)
@@ -207,7 +207,7 @@ class Worker:
 
     async def _wait(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Return when work may be waiting, when an image has ended, at a drain, or after a while."""
-        work = asyncio.create_task(self._store.wait_for_work(POLL_SECONDS), name="worker waits for work")
+        work = asyncio.create_task(self._store.wake_ups.work.wait(POLL_SECONDS), name="worker waits for work")
         try:
             await asyncio.wait({work, draining, *self._paintings}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -242,13 +242,13 @@ class Worker:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
             if painting.begun:  # it may be the cause: nothing may break an engine again and again
-                await self._record(lambda: self._store.abandon(claim), "taken_back")
+                await self._record(lambda: self._store.leases.abandon(claim), "taken_back")
             else:
                 await self._give_back(claim)
         except Exception as error:
             failure = failure_of(error)
             log.exception("image %d failed (%s)", claim.image_id, failure)
-            await self._record(lambda: self._store.fail(claim, failure=failure), "failed")
+            await self._record(lambda: self._store.leases.fail(claim, failure=failure), "failed")
 
     async def _painted(self, painting: _Painting) -> Image | None:
         """The engine's picture; None when it was cancelled there, having been given back if it is ours."""
@@ -285,7 +285,7 @@ class Worker:
         notes = Notes(prompt=image.prompt, negative_prompt=image.negative_prompt, safety=image.safety)
 
         def complete() -> Awaitable[Job]:
-            return self._store.complete(
+            return self._store.leases.complete(
                 claim, artifact=artifact, seconds=image.seconds, notes=notes, showing=showing
             )
 
@@ -316,7 +316,7 @@ class Worker:
         seconds = GIVING_BACK_SECONDS if self._draining.is_set() else None
         try:
             async with asyncio.timeout(seconds):
-                await self._record(lambda: self._store.give_back(claim), "given_back")
+                await self._record(lambda: self._store.leases.give_back(claim), "given_back")
         except TimeoutError:
             log.error("the image could not be given back in time: it waits until its lease runs out")
 
@@ -330,14 +330,14 @@ class Worker:
                 if passing() >= announce_at:
                     announce_at = passing() + EXPIRY_SECONDS
                     await self._announce()
-                    self._taken_back(await self._store.expire(longest=2 * self._lease_seconds))
+                    self._taken_back(await self._store.leases.expire(longest=2 * self._lease_seconds))
             except StoreUnavailable as error:
                 log.error("no heartbeat: %s", error)
             except Exception:
                 log.exception("no heartbeat, for a reason nobody foresaw")
             else:
                 self._beat_at = time.monotonic()
-            await self._store.wait_for_cancellations(HEARTBEAT_SECONDS)
+            await self._store.wake_ups.cancellations.wait(HEARTBEAT_SECONDS)
 
     def _taken_back(self, count: int) -> None:
         if count:
@@ -352,7 +352,7 @@ class Worker:
         seats = {lane: self._engine.capacity(lane) for lane in lanes}
         self._metrics.seats.set(max(seats.values(), default=0))
         self._metrics.engine_restarts.set(self._engine.restarts)
-        await self._store.announce(self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds)
+        await self._store.offers.announce(self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds)
 
     async def _heartbeat(self) -> None:
         paintings = {painting.claim.image_id: painting for painting in self._paintings.values()}
@@ -365,7 +365,7 @@ class Worker:
             for painting in paintings.values()
             if painting.trouble is not None
         }
-        told = self._store.heartbeat(steps, ttl=self._lease_seconds, begun=begun, troubles=troubles)
+        told = self._store.leases.heartbeat(steps, ttl=self._lease_seconds, begun=begun, troubles=troubles)
         for image_id in await told:
             painting = paintings[image_id]
             painting.lost = True

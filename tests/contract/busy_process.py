@@ -19,14 +19,14 @@ def say(*words: object) -> None:
 
 async def main(url: str, first: int) -> None:
     store = await Store.open(url)
-    await store.recover("worker")
+    await store.leases.recover("worker")
     for number in count(first):
         asked = recipe(variants=1 + number % 4)
-        say("accepted", (await store.enqueue(asked, origin(number, user_id=number % 5))).id)
-        for claim in await store.claim("worker", limit={RECIPE.lane: 3}, ttl=TTL):
+        say("accepted", (await store.jobs.enqueue(asked, origin(number, user_id=number % 5))).id)
+        for claim in await store.leases.claim("worker", limit={RECIPE.lane: 3}, ttl=TTL):
             say("claimed", claim.image_id, claim.fencing_token)
             artifact = f"{claim.image_id}-{claim.fencing_token}"
-            await store.complete(claim, artifact=artifact, seconds=1.0)
+            await store.leases.complete(claim, artifact=artifact, seconds=1.0)
             say("completed", claim.job_id, claim.image_id, artifact)
 
 

@@ -13,15 +13,15 @@ PICTURE, OTHER = "aa/picture.png", "bb/other.png"
 
 async def painted(store: Store, number: int, artifact: str, *, start: str | None = None) -> Job:
     """A finished job that shows `artifact`, 100 bytes, and is still to be delivered."""
-    await store.enqueue(recipe(init_image=start), origin(number))
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
-    assert await store.expect_file(artifact, size=100)
-    return await store.complete(claim, artifact=artifact, seconds=1.0)
+    await store.jobs.enqueue(recipe(init_image=start), origin(number))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    assert await store.files.expect(artifact, size=100)
+    return await store.leases.complete(claim, artifact=artifact, seconds=1.0)
 
 
 async def delivered(store: Store, number: int, artifact: str, *, start: str | None = None) -> Job:
     """As `painted`, and delivered."""
     job = await painted(store, number, artifact, start=start)
-    for delivery in await store.undelivered(limit=10):
-        await store.mark_delivered(delivery, outcome="edited", message_id=9)
+    for delivery in await store.deliveries.undelivered(limit=10):
+        await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
     return job

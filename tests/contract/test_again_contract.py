@@ -21,10 +21,10 @@ def seeds(job: Job) -> list[int]:
 
 
 async def test_the_seeds_of_a_family_follow_each_other_whichever_of_it_is_repeated(store: Store) -> None:
-    first = await store.enqueue(THREE, ORIGIN)
-    second = await store.enqueue_again(first.id, origin(2, user_id=2))
-    third = await store.enqueue_again(first.id, origin(3))
-    fourth = await store.enqueue_again(second.id, origin(4))
+    first = await store.jobs.enqueue(THREE, ORIGIN)
+    second = await store.jobs.enqueue_again(first.id, origin(2, user_id=2))
+    third = await store.jobs.enqueue_again(first.id, origin(3))
+    fourth = await store.jobs.enqueue_again(second.id, origin(4))
     assert [seeds(job) for job in (first, second, third, fourth)] == [
         [7, 8, 9],
         [10, 11, 12],
@@ -36,40 +36,40 @@ async def test_the_seeds_of_a_family_follow_each_other_whichever_of_it_is_repeat
 
 
 async def test_seeds_begin_anew_after_the_largest(store: Store) -> None:
-    first = await store.enqueue(recipe(seed=2**32 - 3, variants=2), ORIGIN)
-    again = [await store.enqueue_again(first.id, origin(number)) for number in (2, 3)]
+    first = await store.jobs.enqueue(recipe(seed=2**32 - 3, variants=2), ORIGIN)
+    again = [await store.jobs.enqueue_again(first.id, origin(number)) for number in (2, 3)]
     assert [seeds(job) for job in again] == [[2**32 - 1, 0], [1, 2]]
-    assert seeds(await store.enqueue_again(again[0].id, origin(4))) == [3, 4]
+    assert seeds(await store.jobs.enqueue_again(again[0].id, origin(4))) == [3, 4]
 
 
 async def test_two_families_of_one_recipe_do_not_meet(store: Store) -> None:
-    first = await store.enqueue(THREE, ORIGIN)
-    other = await store.enqueue(THREE, origin(2))
-    await store.enqueue_again(first.id, origin(3))
-    assert seeds(await store.enqueue_again(other.id, origin(4))) == [10, 11, 12]
+    first = await store.jobs.enqueue(THREE, ORIGIN)
+    other = await store.jobs.enqueue(THREE, origin(2))
+    await store.jobs.enqueue_again(first.id, origin(3))
+    assert seeds(await store.jobs.enqueue_again(other.id, origin(4))) == [10, 11, 12]
 
 
 async def test_the_same_interaction_asks_once(store: Store, open_store: OpenStore) -> None:
-    first = await store.enqueue(THREE, ORIGIN)
+    first = await store.jobs.enqueue(THREE, ORIGIN)
     other = await open_store()
     asked = await asyncio.gather(
-        *(one.enqueue_again(first.id, origin(2)) for one in (store, other, store, other))
+        *(one.jobs.enqueue_again(first.id, origin(2)) for one in (store, other, store, other))
     )
     assert len({job.id for job in asked}) == 1
-    assert seeds(await other.enqueue_again(first.id, origin(3))) == [13, 14, 15]
+    assert seeds(await other.jobs.enqueue_again(first.id, origin(3))) == [13, 14, 15]
 
 
 @pytest.mark.parametrize("caps", [Caps(), Caps(waiting=1000)])
 async def test_of_many_at_once_nobody_gets_the_seeds_of_another(
     store: Store, open_store: OpenStore, caps: Caps
 ) -> None:
-    first = await store.enqueue(THREE, ORIGIN)
+    first = await store.jobs.enqueue(THREE, ORIGIN)
     stores = [store, await open_store(), await open_store()]
 
     async def ask_and_claim(number: int) -> Job:
         one = stores[number % 3]
-        job = await one.enqueue_again(first.id, origin(number + 2, user_id=number % 4), caps=caps)
-        await one.claim(f"worker-{number % 3}", limit=2, ttl=60.0)
+        job = await one.jobs.enqueue_again(first.id, origin(number + 2, user_id=number % 4), caps=caps)
+        await one.leases.claim(f"worker-{number % 3}", limit=2, ttl=60.0)
         return job
 
     asked = await asyncio.gather(*(ask_and_claim(number) for number in range(20)))
@@ -78,15 +78,15 @@ async def test_of_many_at_once_nobody_gets_the_seeds_of_another(
 
 
 async def test_a_refused_repeat_uses_no_seeds_up(store: Store) -> None:
-    first = await store.enqueue(THREE, ORIGIN)
+    first = await store.jobs.enqueue(THREE, ORIGIN)
     with pytest.raises(UserMistake, match="queue_full"):
-        await store.enqueue_again(first.id, origin(2), caps=Caps(waiting=1))
-    assert seeds(await store.enqueue_again(first.id, origin(3))) == [10, 11, 12]
+        await store.jobs.enqueue_again(first.id, origin(2), caps=Caps(waiting=1))
+    assert seeds(await store.jobs.enqueue_again(first.id, origin(3))) == [10, 11, 12]
 
 
 async def test_what_is_deleted_or_unknown_is_not_repeated(store: Store) -> None:
-    first = await store.enqueue(recipe(), ORIGIN)
-    await store.delete_result(first.id, user_id=None)
+    first = await store.jobs.enqueue(recipe(), ORIGIN)
+    await store.deliveries.delete_result(first.id, user_id=None)
     for job_id in (first.id, "nothing"):
         with pytest.raises(UnknownJob):
-            await store.enqueue_again(job_id, origin(3))
+            await store.jobs.enqueue_again(job_id, origin(3))

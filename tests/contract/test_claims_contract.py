@@ -19,7 +19,7 @@ async def ask(store: Store, people: int) -> int:
     for user_id in range(people):
         for number, lane in enumerate(LANES):
             wanted = recipe(width=lane.width, variants=9)
-            await store.enqueue(wanted, origin(10 * user_id + number, user_id=user_id))
+            await store.jobs.enqueue(wanted, origin(10 * user_id + number, user_id=user_id))
     return people * len(LANES) * 9
 
 
@@ -28,11 +28,11 @@ async def work(store: Store, name: str, room: dict[Lane, int]) -> list[Claim]:
     mine: list[Claim] = []
     idle = 0
     while idle < 3:  # what another has locked for a moment is not nothing
-        claims = await store.claim(name, limit=room, ttl=TTL)
+        claims = await store.leases.claim(name, limit=room, ttl=TTL)
         idle = 0 if claims else idle + 1
         mine += claims
         for claim in claims:
-            await store.complete(claim, artifact="aa/aa.png", seconds=1.0)
+            await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
         await asyncio.sleep(0.01 * idle)
     return mine
 
@@ -50,20 +50,20 @@ async def test_many_workers_share_many_lanes_and_nothing_is_given_twice_or_left(
     tokens = Counter(claim.image_id for claims in got for claim in claims)
     assert len(tokens) == wanted
     assert set(tokens.values()) == {1}
-    assert await store.count_active() == 0
+    assert await store.jobs.count_active() == 0
 
 
 async def test_no_lane_and_no_person_starves_beside_a_flood(store: Store, open_store: OpenStore) -> None:
     for number in range(40):
-        await store.enqueue(recipe(variants=9), origin(100 + number, user_id=1))
+        await store.jobs.enqueue(recipe(variants=9), origin(100 + number, user_id=1))
     stores = [store, await open_store()]
     room = dict.fromkeys(LANES, 2)
     for n in range(4):
-        await stores[n % 2].claim(f"worker-{n}", limit=room, ttl=TTL)
-    late = await store.enqueue(RECIPE, origin(1, user_id=2))
-    rare = await store.enqueue(recipe(width=512), origin(2, user_id=1))
+        await stores[n % 2].leases.claim(f"worker-{n}", limit=room, ttl=TTL)
+    late = await store.jobs.enqueue(RECIPE, origin(1, user_id=2))
+    rare = await store.jobs.enqueue(recipe(width=512), origin(2, user_id=1))
     claims = await asyncio.gather(
-        *(stores[n % 2].claim(f"worker-{n}", limit=room, ttl=TTL) for n in range(4))
+        *(stores[n % 2].leases.claim(f"worker-{n}", limit=room, ttl=TTL) for n in range(4))
     )
     given = [claim.job_id for some in claims for claim in some]
     assert rare.id in given
@@ -72,6 +72,8 @@ async def test_no_lane_and_no_person_starves_beside_a_flood(store: Store, open_s
 
 async def test_each_claim_takes_the_cheapest_tags_of_every_lane(store: Store) -> None:
     await ask(store, people=3)
-    claims = await store.claim("worker", limit=dict.fromkeys(LANES, 6), ttl=TTL)
-    owners = Counter([((await store.job(each.job_id)).origin.user_id, each.request.lane) for each in claims])
+    claims = await store.leases.claim("worker", limit=dict.fromkeys(LANES, 6), ttl=TTL)
+    owners = Counter(
+        [((await store.jobs.get(each.job_id)).origin.user_id, each.request.lane) for each in claims]
+    )
     assert owners == {(user_id, lane): 2 for user_id in range(3) for lane in LANES}

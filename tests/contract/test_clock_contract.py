@@ -42,42 +42,42 @@ async def test_after_a_jump_the_living_keep_their_images_and_those_of_the_dead_c
     store: Store, hands: Hands, jump: float
 ) -> None:
     for number in range(2):
-        await store.enqueue(RECIPE, origin(number, user_id=number))
-    (living,) = await store.claim("living", limit=1, ttl=TTL)
-    (dead,) = await store.claim("dead", limit=1, ttl=TTL)
+        await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
+    (living,) = await store.leases.claim("living", limit=1, ttl=TTL)
+    (dead,) = await store.leases.claim("dead", limit=1, ttl=TTL)
     hands.wall += jump
-    assert await store.expire(longest=2 * TTL) == 0
-    assert await store.heartbeat({living: 3}, ttl=TTL) == set()
+    assert await store.leases.expire(longest=2 * TTL) == 0
+    assert await store.leases.heartbeat({living: 3}, ttl=TTL) == set()
     hands.go_on(LATER)
-    assert await store.expire(longest=2 * TTL) == 1
-    assert (await store.job(dead.job_id)).state is State.WAITING
-    assert (await store.job(living.job_id)).state is State.RUNNING
+    assert await store.leases.expire(longest=2 * TTL) == 1
+    assert (await store.jobs.get(dead.job_id)).state is State.WAITING
+    assert (await store.jobs.get(living.job_id)).state is State.RUNNING
 
 
 async def test_a_delivery_put_off_before_the_clock_was_set_back_is_due(store: Store, hands: Hands) -> None:
-    await store.enqueue(RECIPE, ORIGIN)
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
-    await store.complete(claim, artifact="aa/aa.png", seconds=1.0)
-    (delivery,) = await store.undelivered(limit=1)
-    await store.retry_delivery(delivery, at=store.clock() + 60.0)
-    assert await store.undelivered(limit=1) == []
+    await store.jobs.enqueue(RECIPE, ORIGIN)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    (delivery,) = await store.deliveries.undelivered(limit=1)
+    await store.deliveries.retry(delivery, at=store.clock() + 60.0)
+    assert await store.deliveries.undelivered(limit=1) == []
     hands.wall -= 86_400.0
-    assert [due.id for due in await store.undelivered(limit=1)] == [delivery.id]
+    assert [due.id for due in await store.deliveries.undelivered(limit=1)] == [delivery.id]
 
 
 @pytest.mark.parametrize("jump", [-300.0, -86_400.0])
 async def test_a_result_made_before_the_clock_was_set_back_is_due_at_once(
     store: Store, hands: Hands, jump: float
 ) -> None:
-    await store.enqueue(RECIPE, ORIGIN)
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
-    await store.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    await store.jobs.enqueue(RECIPE, ORIGIN)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
     hands.wall += jump
-    assert len(await store.undelivered(limit=1)) == 1
+    assert len(await store.deliveries.undelivered(limit=1)) == 1
 
 
 async def test_nothing_fails_as_unoffered_because_the_clock_was_set(store: Store, hands: Hands) -> None:
-    await store.announce("worker", lanes=[RECIPE.lane], seats=2, ttl=TTL)
-    await store.enqueue(RECIPE, ORIGIN)
+    await store.offers.announce("worker", lanes=[RECIPE.lane], seats=2, ttl=TTL)
+    await store.jobs.enqueue(RECIPE, ORIGIN)
     hands.wall += 86_400.0
-    assert await store.fail_unoffered(grace=600.0) == 0
+    assert await store.offers.fail_unoffered(grace=600.0) == 0

@@ -32,7 +32,7 @@ async def test_caps_are_hard_however_many_ask_at_once(store: Store, open_store: 
     for number, (user_id, accepted) in enumerate([(1, 2), (2, 1), (3, 0)]):
         results = await all_at_once(
             *(
-                stores[call % 2].enqueue(RECIPE, origin(10 * number + call, user_id=user_id), caps=caps)
+                stores[call % 2].jobs.enqueue(RECIPE, origin(10 * number + call, user_id=user_id), caps=caps)
                 for call in range(6)
             )
         )
@@ -44,22 +44,22 @@ async def test_the_last_place_goes_to_one_interaction_asked_again_and_again(
 ) -> None:
     caps, stores = Caps(waiting=1), [store, await open_store()]
     results = await all_at_once(
-        *(stores[call % 2].enqueue(RECIPE, origin(1), caps=caps) for call in range(6))
+        *(stores[call % 2].jobs.enqueue(RECIPE, origin(1), caps=caps) for call in range(6))
     )
-    assert results == [await store.job_by_interaction(1)] * 6
+    assert results == [await store.jobs.by_interaction(1)] * 6
 
 
 async def test_results_may_be_delivered_and_deleted_at_once(store: Store, open_store: OpenStore) -> None:
     other = await open_store()
     for number in range(12):
-        job = await store.enqueue(RECIPE, origin(number))
-        await store.cancel(job.id, user_id=None)
+        job = await store.jobs.enqueue(RECIPE, origin(number))
+        await store.jobs.cancel(job.id, user_id=None)
     calls: list[Awaitable[object]] = []
-    for delivery in await store.undelivered(limit=12):
-        calls.append(store.mark_delivered(delivery, outcome="delivered", message_id=5))
-        calls.append(other.delete_result(delivery.job.id, user_id=None))
+    for delivery in await store.deliveries.undelivered(limit=12):
+        calls.append(store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5))
+        calls.append(other.deliveries.delete_result(delivery.job.id, user_id=None))
     await all_at_once(*calls)
-    assert await store.undelivered(limit=12) == []
+    assert await store.deliveries.undelivered(limit=12) == []
 
 
 async def test_nothing_gets_stuck_in_a_crowd_and_every_job_ends_once(
@@ -71,9 +71,9 @@ async def test_nothing_gets_stuck_in_a_crowd_and_every_job_ends_once(
     async with asyncio.timeout(120):
         await asyncio.gather(*people, *workers, outbox(store))
         await finish(store)
-    counts = await store.counts()
+    counts = await store.jobs.counts()
     assert counts[State.WAITING] == counts[State.RUNNING] == 0
-    async with store._database.read() as connection:
+    async with store._shared.database.read() as connection:
         results = await connection.scalar(sa.select(sa.func.count()).select_from(deliveries))
     assert results == sum(counts.values()) == len(people) * ROUNDS
 
@@ -83,9 +83,9 @@ async def person(store: Store, number: int) -> None:
     chance = random.Random(number)
     for turn in range(ROUNDS):
         asked = origin(100 * number + turn, user_id=number % 3)
-        job = await store.enqueue(recipe(variants=chance.randint(1, 4)), asked, caps=Caps(waiting=999))
-        await store.position(job.id)
-        regret = chance.choice([store.cancel, store.delete_result, None])
+        job = await store.jobs.enqueue(recipe(variants=chance.randint(1, 4)), asked, caps=Caps(waiting=999))
+        await store.positions.of(job.id)
+        regret = chance.choice([store.jobs.cancel, store.deliveries.delete_result, None])
         if regret is not None:
             await regret(job.id, user_id=None)
 
@@ -94,31 +94,31 @@ async def worker(store: Store, name: str) -> None:
     """Claims and keeps leases, ends most of them, and loses the others."""
     verbs = itertools.cycle(
         [
-            lambda claim: store.complete(claim, artifact="aa/aa.png", seconds=1.0),
-            lambda claim: store.fail(claim, failure="nan"),
-            store.give_back,
+            lambda claim: store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0),
+            lambda claim: store.leases.fail(claim, failure="nan"),
+            store.leases.give_back,
         ]
     )
     for turn in range(2 * ROUNDS):
-        await store.announce(name, lanes=[RECIPE.lane], seats=4, ttl=TTL)
-        claims = await store.claim(name, limit=4, ttl=TTL)
-        await store.heartbeat(dict.fromkeys(claims, 1), ttl=TTL)
+        await store.offers.announce(name, lanes=[RECIPE.lane], seats=4, ttl=TTL)
+        claims = await store.leases.claim(name, limit=4, ttl=TTL)
+        await store.leases.heartbeat(dict.fromkeys(claims, 1), ttl=TTL)
         ends = [next(verbs)(claim) for claim in claims[1:]]
-        await all_at_once(store.heartbeat(dict.fromkeys(claims, 2), ttl=TTL), *ends)
-        await store.recover(name)
-        await store.expire()
-        await store.fail_unoffered(grace=-TTL if turn % 4 == 3 else TTL)  # now and then of every lane
+        await all_at_once(store.leases.heartbeat(dict.fromkeys(claims, 2), ttl=TTL), *ends)
+        await store.leases.recover(name)
+        await store.leases.expire()
+        await store.offers.fail_unoffered(grace=-TTL if turn % 4 == 3 else TTL)  # now and then of every lane
 
 
 async def outbox(store: Store) -> None:
     """Delivers what is due, as long as there are people."""
     for _ in range(2 * ROUNDS):
-        for delivery in await store.undelivered(limit=3):
-            await store.mark_delivered(delivery, outcome="delivered", message_id=5)
+        for delivery in await store.deliveries.undelivered(limit=3):
+            await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5)
 
 
 async def finish(store: Store) -> None:
     """Paint what is left."""
-    while claims := await store.claim("last", limit=50, ttl=TTL):
+    while claims := await store.leases.claim("last", limit=50, ttl=TTL):
         for claim in claims:
-            await store.complete(claim, artifact="aa/aa.png", seconds=1.0)
+            await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)

@@ -16,11 +16,11 @@ LANE = RECIPE.lane
 
 async def test_nobody_writes_a_file_while_one_of_its_name_is_deleted(store: Store, clock: Clock) -> None:
     job = await delivered(store, 1, PICTURE)
-    assert await store.delete_result(job.id, user_id=None) == [PICTURE]
-    assert not await store.expect_file(PICTURE, size=100)
-    await store.files_deleted([PICTURE])
-    assert await store.expect_file(PICTURE, size=100)
-    assert await store.kept_bytes() == 100
+    assert await store.deliveries.delete_result(job.id, user_id=None) == [PICTURE]
+    assert not await store.files.expect(PICTURE, size=100)
+    await store.files.note_deleted([PICTURE])
+    assert await store.files.expect(PICTURE, size=100)
+    assert await store.retention.kept_bytes() == 100
 
 
 async def test_a_deletion_whose_process_died_is_finished_by_another_and_blocks_nobody_for_long(
@@ -28,86 +28,86 @@ async def test_a_deletion_whose_process_died_is_finished_by_another_and_blocks_n
 ) -> None:
     for number, name in enumerate((PICTURE, OTHER)):
         job = await delivered(store, number, name)
-        await store.delete_result(job.id, user_id=None)
-    assert await store.unfinished_deletions(limit=9) == []
+        await store.deliveries.delete_result(job.id, user_id=None)
+    assert await store.retention.unfinished_deletions(limit=9) == []
     clock.now += GOING_SECONDS
-    assert await store.expect_file(PICTURE, size=100)
-    assert await store.unfinished_deletions(limit=9) == [OTHER]
+    assert await store.files.expect(PICTURE, size=100)
+    assert await store.retention.unfinished_deletions(limit=9) == [OTHER]
 
 
 async def test_a_file_that_was_deleted_after_all_is_not_taken_for_deleted_once_it_is_written_again(
     store: Store, clock: Clock
 ) -> None:
     job = await delivered(store, 1, PICTURE)
-    await store.delete_result(job.id, user_id=None)
+    await store.deliveries.delete_result(job.id, user_id=None)
     clock.now += GOING_SECONDS
-    assert await store.expect_file(PICTURE, size=7)
-    await store.files_deleted([PICTURE])
-    assert await store.kept_bytes() == 7
+    assert await store.files.expect(PICTURE, size=7)
+    await store.files.note_deleted([PICTURE])
+    assert await store.retention.kept_bytes() == 7
 
 
 async def test_a_file_names_the_image_that_painted_it(store: Store) -> None:
     job = await painted(store, 1, PICTURE)
-    assert await store.painter(PICTURE) == Painter(job_id=job.id, index=0, recipe=job.recipe)
-    assert await store.painter(OTHER) is None
+    assert await store.files.painter(PICTURE) == Painter(job_id=job.id, index=0, recipe=job.recipe)
+    assert await store.files.painter(OTHER) is None
 
 
 async def test_a_file_that_somebody_waits_for_is_leased_to_one_worker_that_paints_its_lane(
     store: Store, open_store: OpenStore, clock: Clock
 ) -> None:
     job = await painted(store, 1, PICTURE)
-    lost = await store.want_files([PICTURE])
+    lost = await store.files.want([PICTURE])
     assert (lost.since, lost.failure) == (clock.now, None)
-    assert await store.claim_lost([recipe(width=64).lane], limit=9, ttl=TTL) == []
-    (file,) = await store.claim_lost([LANE], limit=9, ttl=TTL)
+    assert await store.files.claim_lost([recipe(width=64).lane], limit=9, ttl=TTL) == []
+    (file,) = await store.files.claim_lost([LANE], limit=9, ttl=TTL)
     assert (file.name, file.painter.job_id) == (PICTURE, job.id)
     other = await open_store()
-    assert await other.claim_lost([LANE], limit=9, ttl=TTL) == []
+    assert await other.files.claim_lost([LANE], limit=9, ttl=TTL) == []
     clock.now += TTL
-    assert len(await other.claim_lost([LANE], limit=9, ttl=TTL)) == 1
-    assert (await store.want_files([PICTURE])).since == clock.now - TTL
+    assert len(await other.files.claim_lost([LANE], limit=9, ttl=TTL)) == 1
+    assert (await store.files.want([PICTURE])).since == clock.now - TTL
 
 
 async def test_a_result_is_due_as_soon_as_its_file_is_back(store: Store, clock: Clock) -> None:
     await painted(store, 1, PICTURE)
-    (delivery,) = await store.undelivered(limit=9)
-    await store.retry_delivery(delivery, at=clock.now + 300)
-    await store.want_files([PICTURE])
-    assert await store.expect_file(PICTURE, size=100)
-    await store.end_wait(PICTURE)
-    assert [due.id for due in await store.undelivered(limit=9)] == [delivery.id]
-    assert await store.claim_lost([LANE], limit=9, ttl=TTL) == []
+    (delivery,) = await store.deliveries.undelivered(limit=9)
+    await store.deliveries.retry(delivery, at=clock.now + 300)
+    await store.files.want([PICTURE])
+    assert await store.files.expect(PICTURE, size=100)
+    await store.files.end_wait(PICTURE)
+    assert [due.id for due in await store.deliveries.undelivered(limit=9)] == [delivery.id]
+    assert await store.files.claim_lost([LANE], limit=9, ttl=TTL) == []
 
 
 async def test_a_file_that_cannot_be_painted_again_is_not_asked_for_twice(store: Store) -> None:
     await painted(store, 1, PICTURE)
-    await store.want_files([PICTURE])
-    await store.end_wait(PICTURE, failure="start_changed")
-    assert (await store.want_files([PICTURE])).failure == "start_changed"
-    assert await store.claim_lost([LANE], limit=9, ttl=TTL) == []
-    assert await store.expect_file(PICTURE, size=100)
-    assert (await store.want_files([PICTURE])).failure is None
+    await store.files.want([PICTURE])
+    await store.files.end_wait(PICTURE, failure="start_changed")
+    assert (await store.files.want([PICTURE])).failure == "start_changed"
+    assert await store.files.claim_lost([LANE], limit=9, ttl=TTL) == []
+    assert await store.files.expect(PICTURE, size=100)
+    assert (await store.files.want([PICTURE])).failure is None
 
 
 @pytest.mark.parametrize("elapsed", [0.0, TTL / 2])
 async def test_a_duty_is_one_holders_until_it_ends(store: Store, clock: Clock, elapsed: float) -> None:
-    assert await store.take_duty("sweep", holder="a", ttl=TTL)
+    assert await store.retention.take_duty("sweep", holder="a", ttl=TTL)
     clock.now += elapsed
-    assert not await store.take_duty("sweep", holder="b", ttl=TTL)
-    assert await store.take_duty("sweep", holder="a", ttl=TTL)
+    assert not await store.retention.take_duty("sweep", holder="b", ttl=TTL)
+    assert await store.retention.take_duty("sweep", holder="a", ttl=TTL)
     clock.now += TTL
-    assert await store.take_duty("sweep", holder="b", ttl=TTL)
-    assert not await store.take_duty("sweep", holder="a", ttl=TTL)
+    assert await store.retention.take_duty("sweep", holder="b", ttl=TTL)
+    assert not await store.retention.take_duty("sweep", holder="a", ttl=TTL)
 
 
 async def test_a_refused_requests_file_goes_unless_somebody_uses_it_by_now(
     store: Store, clock: Clock
 ) -> None:
     names = [PICTURE, OTHER, "cc/cc.png", "dd/dd.png"]
-    expected = {name: await store.expect_file(name, size=10) or 0.0 for name in names}
-    await store.enqueue(recipe(init_image=OTHER), origin(1))
+    expected = {name: await store.files.expect(name, size=10) or 0.0 for name in names}
+    await store.jobs.enqueue(recipe(init_image=OTHER), origin(1))
     await painted(store, 2, names[2])
     clock.now += 1
-    await store.expect_file(names[3], size=10)
-    assert await store.drop_unused(expected) == [PICTURE]
-    assert await store.expect_file(PICTURE, size=10) is None
+    await store.files.expect(names[3], size=10)
+    assert await store.files.drop_unused(expected) == [PICTURE]
+    assert await store.files.expect(PICTURE, size=10) is None

@@ -24,119 +24,119 @@ async def asked(
     """A finished job of a person, started from the upload, or the same again; its id."""
     where = replace(origin(number), user_id=user_id)
     if of is None:
-        job = await store.enqueue(recipe(init_image=UPLOAD), where)
+        job = await store.jobs.enqueue(recipe(init_image=UPLOAD), where)
     else:
-        job = await store.enqueue_again(of, where)
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
-    await store.expect_file(artifact, size=100)
-    await store.complete(claim, artifact=artifact, seconds=1.0)
+        job = await store.jobs.enqueue_again(of, where)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.files.expect(artifact, size=100)
+    await store.leases.complete(claim, artifact=artifact, seconds=1.0)
     return job.id
 
 
 async def test_an_upload_goes_with_its_job_though_others_repeated_it(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
     repeat = await asked(store, 2, OTHER, of=first, user_id=OMAR)
-    assert set(await store.delete_result(first, user_id=MINA)) == {UPLOAD, PICTURE}
-    assert (await store.job(repeat)).images[0].artifact == OTHER
+    assert set(await store.deliveries.delete_result(first, user_id=MINA)) == {UPLOAD, PICTURE}
+    assert (await store.jobs.get(repeat)).images[0].artifact == OTHER
 
 
 async def test_an_upload_stays_while_a_repeat_is_to_be_painted_from_it(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
-    await store.enqueue_again(first, origin(2))
-    assert await store.delete_result(first, user_id=MINA) == [PICTURE]
+    await store.jobs.enqueue_again(first, origin(2))
+    assert await store.deliveries.delete_result(first, user_id=MINA) == [PICTURE]
 
 
 async def test_an_upload_stays_for_somebody_else_who_sent_it_too(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
     await asked(store, 2, OTHER, user_id=OMAR)
-    assert await store.delete_result(first, user_id=MINA) == [PICTURE]
+    assert await store.deliveries.delete_result(first, user_id=MINA) == [PICTURE]
 
 
 async def test_erased_jobs_leave_no_row_and_no_file_whatever_state_they_are_in(store: Store) -> None:
     painted = await asked(store, 1, PICTURE)
-    running = await store.enqueue(RECIPE, origin(2))
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
-    waiting = await store.enqueue(RECIPE, origin(3))
-    mine = await store.jobs_of(user_id=MINA, limit=9)
+    running = await store.jobs.enqueue(RECIPE, origin(2))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    waiting = await store.jobs.enqueue(RECIPE, origin(3))
+    mine = await store.erasure.jobs_of(user_id=MINA, limit=9)
     assert [job.id for job in mine] == [waiting.id, running.id, painted]
-    assert set(await store.erase([job.id for job in mine])) == {UPLOAD, PICTURE}
-    assert await store.jobs_of(user_id=MINA, limit=9) == []
-    assert await store.undelivered(limit=9) == []
+    assert set(await store.erasure.erase([job.id for job in mine])) == {UPLOAD, PICTURE}
+    assert await store.erasure.jobs_of(user_id=MINA, limit=9) == []
+    assert await store.deliveries.undelivered(limit=9) == []
     with pytest.raises(UnknownJob):
-        await store.job(painted)
+        await store.jobs.get(painted)
     with pytest.raises(StaleLease):
-        await store.complete(claim, artifact=OTHER, seconds=1.0)
+        await store.leases.complete(claim, artifact=OTHER, seconds=1.0)
 
 
 async def test_an_erased_lease_is_no_lease_of_the_next_image_that_gets_its_number(store: Store) -> None:
-    erased = await store.enqueue(RECIPE, origin(1))
-    (old,) = await store.claim("worker", limit=1, ttl=TTL)
-    await store.erase([erased.id])
-    following = await store.enqueue(RECIPE, replace(origin(2), user_id=OMAR))
-    await store.claim("worker", limit=1, ttl=TTL)
-    assert await store.heartbeat({old: 1}, ttl=TTL) == {old.image_id}
+    erased = await store.jobs.enqueue(RECIPE, origin(1))
+    (old,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.erasure.erase([erased.id])
+    following = await store.jobs.enqueue(RECIPE, replace(origin(2), user_id=OMAR))
+    await store.leases.claim("worker", limit=1, ttl=TTL)
+    assert await store.leases.heartbeat({old: 1}, ttl=TTL) == {old.image_id}
     with pytest.raises(StaleLease):
-        await store.complete(old, artifact=PICTURE, seconds=1.0)
-    assert (await store.job(following.id)).images[0].artifact is None
+        await store.leases.complete(old, artifact=PICTURE, seconds=1.0)
+    assert (await store.jobs.get(following.id)).images[0].artifact is None
 
 
 async def test_an_erased_delivery_settles_no_other_that_gets_its_number(store: Store) -> None:
     erased = await asked(store, 1, PICTURE)
-    (old,) = await store.claim_deliveries("front", limit=1)
-    await store.erase([erased])
+    (old,) = await store.deliveries.claim("front", limit=1)
+    await store.erasure.erase([erased])
     following = await asked(store, 2, OTHER, user_id=OMAR)
-    await store.claim_deliveries("front", limit=1)
-    await store.mark_delivered(old, outcome="edited", message_id=9)
-    assert [delivery.job.id for delivery in await store.undelivered(limit=9)] == [following]
+    await store.deliveries.claim("front", limit=1)
+    await store.deliveries.mark_delivered(old, outcome="edited", message_id=9)
+    assert [delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)] == [following]
 
 
 async def test_only_what_a_person_sent_themselves_counts_as_sent_by_them(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
     await asked(store, 2, OTHER, of=first, user_id=OMAR)
-    assert await store.files_sent(MINA) == {UPLOAD}
-    assert await store.files_sent(OMAR) == set()
+    assert await store.erasure.files_sent(MINA) == {UPLOAD}
+    assert await store.erasure.files_sent(OMAR) == set()
 
 
 async def test_what_others_show_is_not_erased_with_a_server(store: Store) -> None:
     await delivered(store, 1, PICTURE)
-    elsewhere = await store.enqueue(recipe(init_image=PICTURE), replace(origin(2), guild_id=None))
-    jobs = await store.jobs_of(guild_id=HERE, limit=9)
-    assert await store.erase([job.id for job in jobs]) == []
-    assert [job.id for job in await store.jobs_of(user_id=MINA, limit=9)] == [elsewhere.id]
+    elsewhere = await store.jobs.enqueue(recipe(init_image=PICTURE), replace(origin(2), guild_id=None))
+    jobs = await store.erasure.jobs_of(guild_id=HERE, limit=9)
+    assert await store.erasure.erase([job.id for job in jobs]) == []
+    assert [job.id for job in await store.erasure.jobs_of(user_id=MINA, limit=9)] == [elsewhere.id]
 
 
 async def test_a_server_counts_as_gone_from_the_first_moment_until_it_has_the_bot_again(
     store: Store, clock: Clock
 ) -> None:
     await delivered(store, 1, PICTURE)
-    assert await store.servers() == {HERE}
-    await store.note_departure([HERE, 99])
+    assert await store.erasure.servers() == {HERE}
+    await store.erasure.note_departure([HERE, 99])
     clock.now += 10
-    await store.note_departure([HERE])
-    assert await store.departed(before=clock.now) == [HERE]
-    assert await store.departed(before=clock.now - 10) == []
-    await store.note_presence([HERE])
-    assert await store.departed(before=clock.now) == []
+    await store.erasure.note_departure([HERE])
+    assert await store.erasure.departed(before=clock.now) == [HERE]
+    assert await store.erasure.departed(before=clock.now - 10) == []
+    await store.erasure.note_presence([HERE])
+    assert await store.erasure.departed(before=clock.now) == []
 
 
 async def test_a_bot_may_be_in_more_servers_than_a_statement_takes_values(store: Store, clock: Clock) -> None:
     await delivered(store, 1, PICTURE)
-    await store.note_departure([HERE])
+    await store.erasure.note_departure([HERE])
     clock.now += 10
-    await store.note_presence([HERE + number for number in range(40_000)])
-    assert await store.departed(before=clock.now) == []
+    await store.erasure.note_presence([HERE + number for number in range(40_000)])
+    assert await store.erasure.departed(before=clock.now) == []
 
 
 async def test_a_persons_share_is_forgotten_once_they_have_no_jobs(store: Store) -> None:
-    job = await store.enqueue(RECIPE, origin(1))
-    await store.erase_share(MINA)
+    job = await store.jobs.enqueue(RECIPE, origin(1))
+    await store.erasure.erase_share(MINA)
     assert await _last_tag(store) is not None
-    await store.erase([job.id])
-    await store.erase_share(MINA)
+    await store.erasure.erase([job.id])
+    await store.erasure.erase_share(MINA)
     assert await _last_tag(store) is None
 
 
 async def _last_tag(store: Store) -> float | None:
-    async with store._database.read() as connection:
+    async with store._shared.database.read() as connection:
         tag: float | None = await connection.scalar(sa.select(last_tags.c.tag))
         return tag

@@ -31,14 +31,16 @@ def live_and_die(url: str, life: int, lines: int) -> list[list[str]]:
 
 
 async def finish_everything(store: Store) -> None:
-    await store.recover("worker")
-    while claims := await store.claim("worker", limit=50, ttl=TTL):
+    await store.leases.recover("worker")
+    while claims := await store.leases.claim("worker", limit=50, ttl=TTL):
         for claim in claims:
-            await store.complete(claim, artifact=f"{claim.image_id}-{claim.fencing_token}", seconds=1.0)
+            await store.leases.complete(
+                claim, artifact=f"{claim.image_id}-{claim.fencing_token}", seconds=1.0
+            )
 
 
 async def check_file(store: Store) -> None:
-    async with store._database.read() as connection:
+    async with store._shared.database.read() as connection:
         assert (await connection.execute(sa.text("PRAGMA integrity_check"))).all() == [("ok",)]
         assert (await connection.execute(sa.text("PRAGMA foreign_key_check"))).all() == []
 
@@ -58,9 +60,11 @@ async def test_nothing_is_lost_or_doubled_by_kills(database_url: str) -> None:
         if database_url.startswith("sqlite"):
             await check_file(store)
         await finish_everything(store)
-        jobs = {delivery.job.id: delivery.job for delivery in await store.undelivered(limit=100_000)}
-        deliveries = len(await store.undelivered(limit=100_000))
-        counts = await store.counts()
+        jobs = {
+            delivery.job.id: delivery.job for delivery in await store.deliveries.undelivered(limit=100_000)
+        }
+        deliveries = len(await store.deliveries.undelivered(limit=100_000))
+        counts = await store.jobs.counts()
     finally:
         await store.close()
 

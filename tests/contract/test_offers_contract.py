@@ -15,80 +15,80 @@ WIDE = recipe(width=256)
 
 
 async def states(store: Store, *jobs: Job) -> list[State]:
-    return [(await store.job(job.id)).state for job in jobs]
+    return [(await store.jobs.get(job.id)).state for job in jobs]
 
 
 async def test_what_nobody_offers_fails_after_the_grace_and_what_somebody_offers_waits(
     store: Store, clock: Clock
 ) -> None:
-    kept, gone = await store.enqueue(RECIPE, origin(1)), await store.enqueue(WIDE, origin(2))
+    kept, gone = await store.jobs.enqueue(RECIPE, origin(1)), await store.jobs.enqueue(WIDE, origin(2))
     clock.now += GRACE
-    await store.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=TTL)
-    assert await store.unoffered() == [str(WIDE.lane)]
-    assert await store.fail_unoffered(grace=GRACE) == 1
+    await store.offers.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=TTL)
+    assert await store.offers.unoffered() == [str(WIDE.lane)]
+    assert await store.offers.fail_unoffered(grace=GRACE) == 1
     assert await states(store, kept, gone) == [State.WAITING, State.FAILED]
-    assert (await store.job(gone.id)).images[0].failure == "not_offered"
-    assert [delivery.job.id for delivery in await store.undelivered(limit=9)] == [gone.id]
-    assert await store.unoffered() == []
+    assert (await store.jobs.get(gone.id)).images[0].failure == "not_offered"
+    assert [delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)] == [gone.id]
+    assert await store.offers.unoffered() == []
 
 
 async def test_a_new_request_may_wait_for_a_worker_that_is_not_there_yet(store: Store, clock: Clock) -> None:
-    job = await store.enqueue(RECIPE, ORIGIN)
+    job = await store.jobs.enqueue(RECIPE, ORIGIN)
     clock.now += GRACE - 1
-    assert await store.fail_unoffered(grace=GRACE) == 0
+    assert await store.offers.fail_unoffered(grace=GRACE) == 0
     assert await states(store, job) == [State.WAITING]
 
 
 async def test_a_worker_that_is_away_has_the_grace_to_come_back(store: Store, clock: Clock) -> None:
-    job = await store.enqueue(RECIPE, ORIGIN)
-    await store.announce("away", lanes=[RECIPE.lane], seats=1, ttl=TTL)
+    job = await store.jobs.enqueue(RECIPE, ORIGIN)
+    await store.offers.announce("away", lanes=[RECIPE.lane], seats=1, ttl=TTL)
     clock.now += TTL + GRACE - 1
-    assert await store.fail_unoffered(grace=GRACE) == 0
+    assert await store.offers.fail_unoffered(grace=GRACE) == 0
     clock.now += 1
-    assert await store.fail_unoffered(grace=GRACE) == 1
+    assert await store.offers.fail_unoffered(grace=GRACE) == 1
     assert await states(store, job) == [State.FAILED]
 
 
 async def test_a_worker_that_comes_back_with_less_takes_its_word_back(store: Store, clock: Clock) -> None:
-    job = await store.enqueue(WIDE, ORIGIN)
-    await store.announce("worker", lanes=[RECIPE.lane, WIDE.lane], seats=1, ttl=TTL)
+    job = await store.jobs.enqueue(WIDE, ORIGIN)
+    await store.offers.announce("worker", lanes=[RECIPE.lane, WIDE.lane], seats=1, ttl=TTL)
     clock.now += GRACE
-    assert await store.fail_unoffered(grace=GRACE) == 0
-    await store.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=TTL)
-    assert await store.fail_unoffered(grace=GRACE) == 1
+    assert await store.offers.fail_unoffered(grace=GRACE) == 0
+    await store.offers.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=TTL)
+    assert await store.offers.fail_unoffered(grace=GRACE) == 1
     assert await states(store, job) == [State.FAILED]
 
 
 async def test_what_is_being_painted_or_has_ended_is_left_alone(store: Store, clock: Clock) -> None:
-    job = await store.enqueue(recipe(variants=3), ORIGIN)
-    done, running = await store.claim("worker", limit=2, ttl=TTL)
-    await store.complete(done, artifact="aa/aa.png", seconds=1.0)
+    job = await store.jobs.enqueue(recipe(variants=3), ORIGIN)
+    done, running = await store.leases.claim("worker", limit=2, ttl=TTL)
+    await store.leases.complete(done, artifact="aa/aa.png", seconds=1.0)
     clock.now += GRACE
-    assert await store.fail_unoffered(grace=GRACE) == 1
-    left = [image.state for image in (await store.job(job.id)).images]
+    assert await store.offers.fail_unoffered(grace=GRACE) == 1
+    left = [image.state for image in (await store.jobs.get(job.id)).images]
     assert left == [State.DONE, State.RUNNING, State.FAILED]
-    assert (await store.complete(running, artifact="aa/ab.png", seconds=1.0)).state is State.DONE
+    assert (await store.leases.complete(running, artifact="aa/ab.png", seconds=1.0)).state is State.DONE
 
 
 async def test_what_was_never_painted_costs_its_user_nothing(store: Store, clock: Clock) -> None:
-    await store.enqueue(recipe(width=256, variants=9), origin(1, user_id=1))
+    await store.jobs.enqueue(recipe(width=256, variants=9), origin(1, user_id=1))
     clock.now += GRACE
-    await store.fail_unoffered(grace=GRACE)
-    first = await store.enqueue(RECIPE, origin(2, user_id=1))
-    await store.enqueue(RECIPE, origin(3, user_id=2))
-    assert (await store.claim("worker", limit=1, ttl=TTL))[0].job_id == first.id
+    await store.offers.fail_unoffered(grace=GRACE)
+    first = await store.jobs.enqueue(RECIPE, origin(2, user_id=1))
+    await store.jobs.enqueue(RECIPE, origin(3, user_id=2))
+    assert (await store.leases.claim("worker", limit=1, ttl=TTL))[0].job_id == first.id
 
 
 async def test_two_who_look_at_once_fail_each_image_once(
     store: Store, open_store: OpenStore, clock: Clock
 ) -> None:
     for number in range(6):
-        await store.enqueue(recipe(variants=3), origin(number, user_id=number % 2))
+        await store.jobs.enqueue(recipe(variants=3), origin(number, user_id=number % 2))
     other = await open_store()
     clock.now += GRACE
-    failed = await asyncio.gather(*(one.fail_unoffered(grace=GRACE) for one in (store, other)))
+    failed = await asyncio.gather(*(one.offers.fail_unoffered(grace=GRACE) for one in (store, other)))
     assert sum(failed) == 18
-    assert (await store.counts())[State.FAILED] == 6
+    assert (await store.jobs.counts())[State.FAILED] == 6
 
 
 async def test_what_models_are_offered_with_is_read_as_it_was_last_published(
@@ -103,7 +103,7 @@ async def test_what_models_are_offered_with_is_read_as_it_was_last_published(
         loras=("ink",),
         samplers=(Sampler.DDIM, Sampler.EULER),
     )
-    await store.publish_offers([offer, replace(offer, model="other")])
-    await store.publish_offers([replace(offer, sizes=((64, 64),))])
+    await store.offers.publish([offer, replace(offer, model="other")])
+    await store.offers.publish([replace(offer, sizes=((64, 64),))])
     front = await open_store()
-    assert await front.published_offers(["tiny", "unknown"]) == {"tiny": replace(offer, sizes=((64, 64),))}
+    assert await front.offers.published(["tiny", "unknown"]) == {"tiny": replace(offer, sizes=((64, 64),))}

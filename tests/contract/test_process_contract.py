@@ -21,9 +21,9 @@ OTHER = replace(WEB, name="web-2", secret="b")
 
 async def painted(store: Store, number: int, *, front: str | None) -> Job:
     """A job that came to `front` and has been painted."""
-    await store.enqueue(RECIPE, origin(number, user_id=number, front=front))
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
-    return await store.complete(claim, artifact="aa/aa.png", seconds=2.0)
+    await store.jobs.enqueue(RECIPE, origin(number, user_id=number, front=front))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    return await store.leases.complete(claim, artifact="aa/aa.png", seconds=2.0)
 
 
 def ids(deliveries: list[Delivery]) -> list[str]:
@@ -31,38 +31,38 @@ def ids(deliveries: list[Delivery]) -> list[str]:
 
 
 async def test_the_living_are_those_who_were_heard_of_in_time(store: Store, clock: Clock) -> None:
-    assert await store.join(WEB, ttl=LIFE) == []
+    assert await store.members.join(WEB, ttl=LIFE) == []
     clock.now += LIFE / 2
-    assert await store.join(OTHER, ttl=LIFE) == []
+    assert await store.members.join(OTHER, ttl=LIFE) == []
     clock.now += LIFE / 2
-    assert [process.name for process in await store.living()] == ["web-2"]
-    assert await store.beat(OTHER, ttl=LIFE)
-    await store.leave(OTHER)
-    assert await store.living() == []
-    assert not await store.beat(OTHER, ttl=LIFE)
+    assert [process.name for process in await store.members.living()] == ["web-2"]
+    assert await store.members.beat(OTHER, ttl=LIFE)
+    await store.members.leave(OTHER)
+    assert await store.members.living() == []
+    assert not await store.members.beat(OTHER, ttl=LIFE)
 
 
 async def test_a_stranger_does_not_get_a_living_one_s_name_and_a_later_life_does(
     store: Store, clock: Clock
 ) -> None:
     stranger = replace(WEB, secret="of another machine")
-    await store.join(WEB, ttl=LIFE)
+    await store.members.join(WEB, ttl=LIFE)
     with pytest.raises(NameTaken, match="web-1"):
-        await store.join(stranger, ttl=LIFE)
-    assert await store.join(WEB, ttl=LIFE) == []
+        await store.members.join(stranger, ttl=LIFE)
+    assert await store.members.join(WEB, ttl=LIFE) == []
     clock.now += LIFE
-    assert await store.join(stranger, ttl=LIFE) == []
-    assert not await store.beat(WEB, ttl=LIFE)
+    assert await store.members.join(stranger, ttl=LIFE) == []
+    assert not await store.members.beat(WEB, ttl=LIFE)
 
 
 async def test_who_keeps_results_elsewhere_is_told_of_and_not_counted(store: Store, clock: Clock) -> None:
-    await store.join(WEB, ttl=LIFE)
+    await store.members.join(WEB, ttl=LIFE)
     elsewhere = replace(OTHER, place="folder 5eed")
-    (misfit,) = await store.join(elsewhere, ttl=LIFE)
+    (misfit,) = await store.members.join(elsewhere, ttl=LIFE)
     assert (misfit.name, misfit.place) == ("web-1", "s3://pictures")
-    assert not await store.beat(elsewhere, ttl=LIFE)
+    assert not await store.members.beat(elsewhere, ttl=LIFE)
     clock.now += LIFE
-    assert await store.join(elsewhere, ttl=LIFE) == []
+    assert await store.members.join(elsewhere, ttl=LIFE) == []
 
 
 async def test_of_many_that_join_at_once_those_that_stay_keep_results_in_one_place(
@@ -71,19 +71,19 @@ async def test_of_many_that_join_at_once_those_that_stay_keep_results_in_one_pla
     stores = await asyncio.gather(*(open_store() for _ in range(6)))
     found = await asyncio.gather(
         *(
-            store.join(replace(WEB, name=f"web-{number}", place=f"folder {number % 2}"), ttl=LIFE)
+            store.members.join(replace(WEB, name=f"web-{number}", place=f"folder {number % 2}"), ttl=LIFE)
             for number, store in enumerate(stores)
         )
     )
-    assert len({process.place for process in await stores[0].living()}) == 1
+    assert len({process.place for process in await stores[0].members.living()}) == 1
     assert sum(misfits == [] for misfits in found) == 3
 
 
 async def test_a_result_is_brought_by_the_front_of_its_job_alone(store: Store, open_store: OpenStore) -> None:
     other = await open_store()
     mine, theirs = await painted(store, 1, front="web-1"), await painted(store, 2, front="web-2")
-    assert ids(await store.claim_deliveries("web-1", limit=9)) == [mine.id]
-    assert ids(await other.claim_deliveries("web-2", limit=9)) == [theirs.id]
+    assert ids(await store.deliveries.claim("web-1", limit=9)) == [mine.id]
+    assert ids(await other.deliveries.claim("web-2", limit=9)) == [theirs.id]
 
 
 async def test_results_of_no_front_go_each_to_one_of_those_who_ask_at_once(
@@ -92,69 +92,71 @@ async def test_results_of_no_front_go_each_to_one_of_those_who_ask_at_once(
     jobs = [await painted(store, number, front=None) for number in range(12)]
     stores = [await open_store() for _ in range(4)]
     claimed = await asyncio.gather(
-        *(one.claim_deliveries(f"web-{number}", limit=4) for number, one in enumerate(stores))
+        *(one.deliveries.claim(f"web-{number}", limit=4) for number, one in enumerate(stores))
     )
     brought = [job_id for deliveries in claimed for job_id in ids(deliveries)]
     assert len(brought) == len(set(brought))
     for number, one in enumerate(stores):  # what a crowd has left is somebody's on the next look
         held = [delivery.id for delivery in claimed[number]]
-        brought += ids(await one.claim_deliveries(f"web-{number}", limit=12, held=held))
+        brought += ids(await one.deliveries.claim(f"web-{number}", limit=12, held=held))
     assert sorted(brought) == sorted(job.id for job in jobs)
 
 
 async def test_what_a_front_holds_it_is_not_given_twice_but_its_next_life_is(store: Store) -> None:
     await painted(store, 1, front="web-1")
-    (delivery,) = await store.claim_deliveries("web-1", limit=9)
-    assert await store.claim_deliveries("web-1", limit=9, held=[delivery.id]) == []
-    (again,) = await store.claim_deliveries("web-1", limit=9)
+    (delivery,) = await store.deliveries.claim("web-1", limit=9)
+    assert await store.deliveries.claim("web-1", limit=9, held=[delivery.id]) == []
+    (again,) = await store.deliveries.claim("web-1", limit=9)
     assert (again.id, again.attempts) == (delivery.id, 0)
-    await store.mark_delivered(delivery, outcome="edited", message_id=1)  # by what is left of the first life
-    assert [each.id for each in await store.undelivered(limit=9)] == [delivery.id]
-    await store.mark_delivered(again, outcome="edited", message_id=2)
-    assert await store.undelivered(limit=9) == []
+    await store.deliveries.mark_delivered(
+        delivery, outcome="edited", message_id=1
+    )  # by what is left of the first life
+    assert [each.id for each in await store.deliveries.undelivered(limit=9)] == [delivery.id]
+    await store.deliveries.mark_delivered(again, outcome="edited", message_id=2)
+    assert await store.deliveries.undelivered(limit=9) == []
 
 
 async def test_what_a_dead_front_held_is_brought_by_another_and_its_late_word_changes_nothing(
     store: Store, clock: Clock
 ) -> None:
-    await store.join(WEB, ttl=LIFE)
+    await store.members.join(WEB, ttl=LIFE)
     job = await painted(store, 1, front="web-1")
-    (late,) = await store.claim_deliveries("web-1", limit=9)
-    assert await store.release_dead() == []
-    assert await store.claim_deliveries("web-2", limit=9) == []
+    (late,) = await store.deliveries.claim("web-1", limit=9)
+    assert await store.members.release_dead() == []
+    assert await store.deliveries.claim("web-2", limit=9) == []
     clock.now += LIFE
-    assert await store.release_dead() == ["web-1"]
-    (taken,) = await store.claim_deliveries("web-2", limit=9)
+    assert await store.members.release_dead() == ["web-1"]
+    (taken,) = await store.deliveries.claim("web-2", limit=9)
     assert (taken.job.id, taken.job.origin.front) == (job.id, "web-2")
-    await store.retry_delivery(late, at=clock.now + 500)
-    await store.mark_delivered(late, outcome="gave_up")
-    assert [each.attempts for each in await store.undelivered(limit=9)] == [0]
-    await store.mark_delivered(taken, outcome="edited", message_id=7)
-    assert (await store.job(job.id)).message_id == 7
-    assert await store.undelivered(limit=9) == []
+    await store.deliveries.retry(late, at=clock.now + 500)
+    await store.deliveries.mark_delivered(late, outcome="gave_up")
+    assert [each.attempts for each in await store.deliveries.undelivered(limit=9)] == [0]
+    await store.deliveries.mark_delivered(taken, outcome="edited", message_id=7)
+    assert (await store.jobs.get(job.id)).message_id == 7
+    assert await store.deliveries.undelivered(limit=9) == []
 
 
 async def test_a_front_that_leaves_leaves_its_unfinished_jobs_and_keeps_the_others(store: Store) -> None:
-    await store.join(WEB, ttl=LIFE)
+    await store.members.join(WEB, ttl=LIFE)
     done = await painted(store, 1, front="web-1")
-    (delivery,) = await store.claim_deliveries("web-1", limit=9)
-    await store.mark_delivered(delivery, outcome="edited", message_id=1)
+    (delivery,) = await store.deliveries.claim("web-1", limit=9)
+    await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=1)
     undelivered = await painted(store, 2, front="web-1")
-    waiting = await store.enqueue(RECIPE, origin(3, front="web-1"))
-    await store.leave(WEB)
-    fronts = [(await store.job(job.id)).origin.front for job in (done, undelivered, waiting)]
+    waiting = await store.jobs.enqueue(RECIPE, origin(3, front="web-1"))
+    await store.members.leave(WEB)
+    fronts = [(await store.jobs.get(job.id)).origin.front for job in (done, undelivered, waiting)]
     assert fronts == ["web-1", None, None]
-    assert [job.id for job in await store.active_jobs(front="web-2")] == [waiting.id]
-    assert await store.adopt("web-2", [done.id, waiting.id]) == {waiting.id}
-    assert await store.active_jobs(front="web-3") == []
+    assert [job.id for job in await store.jobs.active(front="web-2")] == [waiting.id]
+    assert await store.deliveries.adopt("web-2", [done.id, waiting.id]) == {waiting.id}
+    assert await store.jobs.active(front="web-3") == []
 
 
 async def test_an_unanswered_retry_is_due_again_for_the_same_front(store: Store, clock: Clock) -> None:
     await painted(store, 1, front="web-1")
-    (delivery,) = await store.claim_deliveries("web-1", limit=9)
-    await store.retry_delivery(delivery, at=clock.now + 10)
-    assert await store.claim_deliveries("web-1", limit=9) == []
+    (delivery,) = await store.deliveries.claim("web-1", limit=9)
+    await store.deliveries.retry(delivery, at=clock.now + 10)
+    assert await store.deliveries.claim("web-1", limit=9) == []
     clock.now += 10
-    (again,) = await store.claim_deliveries("web-1", limit=9)
+    (again,) = await store.deliveries.claim("web-1", limit=9)
     assert (again.id, again.attempts) == (delivery.id, 1)
     assert again.fencing_token > delivery.fencing_token

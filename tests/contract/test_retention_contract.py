@@ -15,25 +15,27 @@ DAY = 86_400.0
 
 async def dropped(store: Store, clock: Clock, *, most_bytes: int | None = None) -> list[str]:
     """What would be deleted of all files older than this moment."""
-    return await store.drop_files(before=clock.now, limit=9, most_bytes=most_bytes)
+    return await store.retention.drop_files(before=clock.now, limit=9, most_bytes=most_bytes)
 
 
 async def test_the_oldest_files_go_first_and_no_more_than_are_too_many(store: Store, clock: Clock) -> None:
     for number, name in enumerate(("aa/1.png", "aa/2.png", "aa/3.png", "aa/4.png")):
         await delivered(store, number, name)
         clock.now += DAY
-    assert await store.kept_bytes() == 400
+    assert await store.retention.kept_bytes() == 400
     assert await dropped(store, clock, most_bytes=150) == ["aa/1.png", "aa/2.png"]
-    assert await store.kept_bytes() == 200
-    assert await store.drop_files(before=clock.now - DAY, limit=9) == ["aa/3.png"]
+    assert await store.retention.kept_bytes() == 200
+    assert await store.retention.drop_files(before=clock.now - DAY, limit=9) == ["aa/3.png"]
 
 
 async def test_tokens_are_forgotten_once_they_are_dead(store: Store, clock: Clock) -> None:
     ends = {1: clock.now - 1, 2: clock.now + 1}
-    jobs = [await store.enqueue(RECIPE, origin(number, token_expires_at=end)) for number, end in ends.items()]
-    assert await store.forget_tokens(before=clock.now, limit=9) == 1
-    assert await store.forget_tokens(before=clock.now, limit=9) == 0
-    held = [(await store.job(job.id)).origin.interaction_token for job in jobs]
+    jobs = [
+        await store.jobs.enqueue(RECIPE, origin(number, token_expires_at=end)) for number, end in ends.items()
+    ]
+    assert await store.retention.forget_tokens(before=clock.now, limit=9) == 1
+    assert await store.retention.forget_tokens(before=clock.now, limit=9) == 0
+    held = [(await store.jobs.get(job.id)).origin.interaction_token for job in jobs]
     assert held == ["", jobs[1].origin.interaction_token]
 
 
@@ -41,27 +43,27 @@ async def test_a_result_that_is_not_delivered_keeps_its_file(store: Store, clock
     await painted(store, 1, PICTURE)
     clock.now += DAY
     assert await dropped(store, clock) == []
-    (delivery,) = await store.undelivered(limit=9)
-    await store.mark_delivered(delivery, outcome="edited", message_id=9)
+    (delivery,) = await store.deliveries.undelivered(limit=9)
+    await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
     assert await dropped(store, clock) == [PICTURE]
 
 
 async def test_what_a_waiting_job_starts_from_is_kept_and_young_again(store: Store, clock: Clock) -> None:
     await delivered(store, 1, PICTURE)
     clock.now += DAY
-    job = await store.enqueue(recipe(init_image=PICTURE), origin(2))
+    job = await store.jobs.enqueue(recipe(init_image=PICTURE), origin(2))
     clock.now += 1
     assert await dropped(store, clock) == []
-    await store.cancel(job.id, user_id=None)
-    assert await store.drop_files(before=clock.now - 1, limit=9) == []
+    await store.jobs.cancel(job.id, user_id=None)
+    assert await store.retention.drop_files(before=clock.now - 1, limit=9) == []
     assert await dropped(store, clock) == [PICTURE]
 
 
 async def test_one_finished_picture_of_a_job_that_goes_on_is_kept(store: Store, clock: Clock) -> None:
-    await store.enqueue(recipe(variants=2), origin(1))
-    first, _ = await store.claim("worker", limit=2, ttl=TTL)
-    await store.expect_file(PICTURE, size=100)
-    await store.complete(first, artifact=PICTURE, seconds=1.0)
+    await store.jobs.enqueue(recipe(variants=2), origin(1))
+    first, _ = await store.leases.claim("worker", limit=2, ttl=TTL)
+    await store.files.expect(PICTURE, size=100)
+    await store.leases.complete(first, artifact=PICTURE, seconds=1.0)
     clock.now += DAY
     assert await dropped(store, clock) == []
 
@@ -69,41 +71,41 @@ async def test_one_finished_picture_of_a_job_that_goes_on_is_kept(store: Store, 
 async def test_a_dropped_file_can_be_painted_again_and_counts_anew(store: Store, clock: Clock) -> None:
     job = await delivered(store, 1, PICTURE)
     clock.now += DAY
-    await store.files_deleted(await dropped(store, clock))
-    assert await store.kept_bytes() == 0
-    assert (await store.job(job.id)).images[0].artifact == PICTURE
-    assert await store.painter(PICTURE) is not None
-    assert await store.expect_file(PICTURE, size=100)
+    await store.files.note_deleted(await dropped(store, clock))
+    assert await store.retention.kept_bytes() == 0
+    assert (await store.jobs.get(job.id)).images[0].artifact == PICTURE
+    assert await store.files.painter(PICTURE) is not None
+    assert await store.files.expect(PICTURE, size=100)
     assert await dropped(store, clock) == []
 
 
 async def test_only_files_that_no_job_names_are_orphans(store: Store, clock: Clock) -> None:
     await delivered(store, 1, PICTURE)
-    await store.enqueue(recipe(init_image=OTHER), origin(2))
+    await store.jobs.enqueue(recipe(init_image=OTHER), origin(2))
     for name in (OTHER, "cc/refused.png"):
-        await store.expect_file(name, size=50)
-    assert await store.drop_orphans(after=0.0, before=clock.now, limit=9) == []
+        await store.files.expect(name, size=50)
+    assert await store.retention.drop_orphans(after=0.0, before=clock.now, limit=9) == []
     clock.now += 1
-    assert await store.drop_orphans(after=0.0, before=clock.now, limit=9) == ["cc/refused.png"]
-    await store.files_deleted(["cc/refused.png"])
-    assert await store.kept_bytes() == 150
+    assert await store.retention.drop_orphans(after=0.0, before=clock.now, limit=9) == ["cc/refused.png"]
+    await store.files.note_deleted(["cc/refused.png"])
+    assert await store.retention.kept_bytes() == 150
 
 
 async def test_old_jobs_are_forgotten_with_the_files_that_only_they_name(store: Store, clock: Clock) -> None:
     old = await delivered(store, 1, PICTURE)
     clock.now += DAY
     young = await delivered(store, 2, OTHER)
-    assert await store.forget_jobs(before=clock.now, limit=9) == (1, [PICTURE])
+    assert await store.retention.forget_jobs(before=clock.now, limit=9) == (1, [PICTURE])
     with pytest.raises(UnknownJob):
-        await store.job(old.id)
-    assert (await store.job(young.id)).images == young.images
+        await store.jobs.get(old.id)
+    assert (await store.jobs.get(young.id)).images == young.images
 
 
 async def test_a_job_outlives_its_time_while_it_is_not_delivered(store: Store, clock: Clock) -> None:
     await painted(store, 1, PICTURE)
-    await store.enqueue(RECIPE, origin(2))
+    await store.jobs.enqueue(RECIPE, origin(2))
     clock.now += DAY
-    assert await store.forget_jobs(before=clock.now, limit=9) == (0, [])
+    assert await store.retention.forget_jobs(before=clock.now, limit=9) == (0, [])
 
 
 async def test_a_job_outlives_its_time_while_another_starts_from_its_picture(
@@ -112,16 +114,16 @@ async def test_a_job_outlives_its_time_while_another_starts_from_its_picture(
     await delivered(store, 1, PICTURE)
     clock.now += DAY
     await delivered(store, 2, OTHER, start=PICTURE)
-    assert await store.forget_jobs(before=clock.now, limit=9) == (0, [])
+    assert await store.retention.forget_jobs(before=clock.now, limit=9) == (0, [])
     clock.now += DAY
-    assert await store.forget_jobs(before=clock.now, limit=9) == (1, [OTHER])
-    assert await store.forget_jobs(before=clock.now, limit=9) == (1, [PICTURE])
+    assert await store.retention.forget_jobs(before=clock.now, limit=9) == (1, [OTHER])
+    assert await store.retention.forget_jobs(before=clock.now, limit=9) == (1, [PICTURE])
 
 
 async def test_files_that_are_found_are_noted_once_and_are_young(store: Store, clock: Clock) -> None:
     await delivered(store, 1, PICTURE)
-    await store.note_files({PICTURE: 5, OTHER: 70})
-    assert await store.kept_bytes() == 170
+    await store.retention.note_files({PICTURE: 5, OTHER: 70})
+    assert await store.retention.kept_bytes() == 170
     clock.now += DAY
-    await store.note_files({OTHER: 70})
-    assert await store.drop_orphans(after=0.0, before=clock.now, limit=9) == [OTHER]
+    await store.retention.note_files({OTHER: 70})
+    assert await store.retention.drop_orphans(after=0.0, before=clock.now, limit=9) == [OTHER]

@@ -18,32 +18,32 @@ from bot.store.tables import jobs, metadata
 
 async def test_a_restart_keeps_everything(database_url: str, clock: Clock) -> None:
     first = await Store.open(database_url, clock=clock)
-    waiting = await first.enqueue(recipe(variants=2), origin(1, user_id=1))
-    done = await first.enqueue(RECIPE, origin(2, user_id=2))
-    await first.set_message(done.id, 5)
-    (claim,) = await first.claim("worker", limit=1, ttl=TTL)
-    claims = await first.claim("worker", limit=1, ttl=TTL)
-    done = await first.complete(claims[0], artifact="aa/aa.png", seconds=2.0)
-    waiting = await first.job(waiting.id)
+    waiting = await first.jobs.enqueue(recipe(variants=2), origin(1, user_id=1))
+    done = await first.jobs.enqueue(RECIPE, origin(2, user_id=2))
+    await first.jobs.set_message(done.id, 5)
+    (claim,) = await first.leases.claim("worker", limit=1, ttl=TTL)
+    claims = await first.leases.claim("worker", limit=1, ttl=TTL)
+    done = await first.leases.complete(claims[0], artifact="aa/aa.png", seconds=2.0)
+    waiting = await first.jobs.get(waiting.id)
     await first.close()
 
     second = await Store.open(database_url, clock=clock)
-    assert [await second.job(job.id) for job in (waiting, done)] == [waiting, done]
-    assert [delivery.job for delivery in await second.undelivered(limit=9)] == [done]
-    assert await second.run_seconds(RECIPE.lane) == 2.0
-    assert await second.heartbeat({claim: 3}, ttl=TTL) == set()
-    assert await second.recover("worker") == 1
-    assert len(await second.claim("worker", limit=9, ttl=TTL)) == 2
+    assert [await second.jobs.get(job.id) for job in (waiting, done)] == [waiting, done]
+    assert [delivery.job for delivery in await second.deliveries.undelivered(limit=9)] == [done]
+    assert await second.leases.run_seconds(RECIPE.lane) == 2.0
+    assert await second.leases.heartbeat({claim: 3}, ttl=TTL) == set()
+    assert await second.leases.recover("worker") == 1
+    assert len(await second.leases.claim("worker", limit=9, ttl=TTL)) == 2
     await second.close()
 
 
 async def test_closing_lets_a_transaction_end_and_begins_no_other(database_url: str) -> None:
     store = await Store.open(database_url)
-    async with store._database.write() as connection:
+    async with store._shared.database.write() as connection:
         closing = asyncio.create_task(store.close())
         await asyncio.sleep(0)  # it has begun to close
         with pytest.raises(StoreUnavailable, match="is closed"):
-            await store.counts()
+            await store.jobs.counts()
         await connection.execute(sa.select(jobs))
         assert not closing.done()
     await closing
@@ -51,14 +51,14 @@ async def test_closing_lets_a_transaction_end_and_begins_no_other(database_url: 
 
 async def test_a_new_database_may_be_opened_by_many_at_once(bare_database_url: str) -> None:
     stores = await asyncio.gather(*(Store.open(bare_database_url) for _ in range(6)))
-    await asyncio.gather(*(store.enqueue(RECIPE, origin(n)) for n, store in enumerate(stores)))
-    assert (await stores[0].counts())[State.WAITING] == 6
+    await asyncio.gather(*(store.jobs.enqueue(RECIPE, origin(n)) for n, store in enumerate(stores)))
+    assert (await stores[0].jobs.counts())[State.WAITING] == 6
     await asyncio.gather(*(store.close() for store in stores))
 
 
 async def test_migrations_make_the_tables_of_the_code(bare_database_url: str) -> None:
     store = await Store.open(bare_database_url)
-    async with store._database.read() as connection:
+    async with store._shared.database.read() as connection:
         differences = await connection.run_sync(
             lambda plain: compare_metadata(MigrationContext.configure(plain), metadata)
         )
@@ -67,8 +67,8 @@ async def test_migrations_make_the_tables_of_the_code(bare_database_url: str) ->
 
 
 async def test_a_database_of_a_newer_version_is_left_alone(store: Store, database_url: str) -> None:
-    await store.enqueue(RECIPE, ORIGIN)
-    async with store._database.write() as connection:
+    await store.jobs.enqueue(RECIPE, ORIGIN)
+    async with store._shared.database.write() as connection:
         await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StoreUnavailable, match="newer version"):
         await Store.open(database_url)
@@ -77,6 +77,6 @@ async def test_a_database_of_a_newer_version_is_left_alone(store: Store, databas
 async def test_an_error_repeats_nothing_of_what_was_to_be_kept(store: Store) -> None:
     secret = "-".join(["a", "secret"])  # so that the traceback does not quote it from here
     with pytest.raises(sa.exc.DBAPIError) as caught:
-        async with store._database.write() as connection:
+        async with store._shared.database.write() as connection:
             await connection.execute(sa.insert(jobs).values(id="x", interaction_token=secret))
     assert secret not in "".join(traceback.format_exception(caught.value))

@@ -19,60 +19,60 @@ STARTED = recipe(
 
 async def painted(store: Store, recipe: Recipe, *, interaction: int, artifact: str) -> str:
     """The id of a finished job."""
-    job = await store.enqueue(recipe, origin(interaction))
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
-    await store.complete(claim, artifact=artifact, seconds=2.0)
+    job = await store.jobs.enqueue(recipe, origin(interaction))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact=artifact, seconds=2.0)
     return job.id
 
 
 async def test_the_recipe_comes_back_as_it_was_given(store: Store) -> None:
-    job = await store.enqueue(STARTED, origin(1))
-    assert job.recipe == (await store.job(job.id)).recipe == STARTED
+    job = await store.jobs.enqueue(STARTED, origin(1))
+    assert job.recipe == (await store.jobs.get(job.id)).recipe == STARTED
 
 
 async def test_a_worker_is_told_what_to_start_from_and_how_many_steps_are_left(store: Store) -> None:
-    await store.enqueue(STARTED, origin(1))
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    await store.jobs.enqueue(STARTED, origin(1))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     assert (claim.init_image, claim.mask_image, claim.steps) == (PICTURE, MASK, 10)
     assert (claim.request.strength, claim.request.loras) == (0.5, STARTED.loras)
-    job = await store.complete(claim, artifact="cc/done.png", seconds=2.0)
+    job = await store.leases.complete(claim, artifact="cc/done.png", seconds=2.0)
     assert job.images[0].step == 10
 
 
 async def test_half_the_steps_move_the_queue_half_as_far(store: Store) -> None:
-    whole = await store.enqueue(RECIPE, origin(1, user_id=1))
-    first = await store.enqueue(STARTED, origin(2, user_id=2))
-    second = await store.enqueue(STARTED, origin(3, user_id=2))
-    last = await store.enqueue(STARTED, origin(4, user_id=2))
-    order = [job.id for job in await store.active_jobs()]
+    whole = await store.jobs.enqueue(RECIPE, origin(1, user_id=1))
+    first = await store.jobs.enqueue(STARTED, origin(2, user_id=2))
+    second = await store.jobs.enqueue(STARTED, origin(3, user_id=2))
+    last = await store.jobs.enqueue(STARTED, origin(4, user_id=2))
+    order = [job.id for job in await store.jobs.active()]
     assert order == [first.id, whole.id, second.id, last.id]
 
 
 async def test_a_recipe_of_an_earlier_version_starts_from_noise(store: Store) -> None:
-    job = await store.enqueue(RECIPE, origin(1))
+    job = await store.jobs.enqueue(RECIPE, origin(1))
     known = ("init_image", "mask_image", "strength", "loras")
-    async with store._database.write() as connection:
+    async with store._shared.database.write() as connection:
         stored = await connection.scalar(sa.select(jobs.c.recipe))
         earlier = {name: value for name, value in stored.items() if name not in known}
         await connection.execute(sa.update(jobs).values(recipe=earlier))
-    assert (await store.job(job.id)).recipe == RECIPE
+    assert (await store.jobs.get(job.id)).recipe == RECIPE
 
 
 async def test_a_deleted_result_takes_with_it_what_it_was_started_from(store: Store) -> None:
     job_id = await painted(store, STARTED, interaction=1, artifact="cc/done.png")
-    assert set(await store.delete_result(job_id, user_id=None)) == {PICTURE, MASK, "cc/done.png"}
-    assert await store.delete_result(job_id, user_id=None) == []
+    assert set(await store.deliveries.delete_result(job_id, user_id=None)) == {PICTURE, MASK, "cc/done.png"}
+    assert await store.deliveries.delete_result(job_id, user_id=None) == []
 
 
 async def test_what_another_job_starts_from_outlives_the_job_that_shows_it(store: Store) -> None:
     first = await painted(store, RECIPE, interaction=1, artifact=PICTURE)
     varied = await painted(store, recipe(init_image=PICTURE), interaction=2, artifact="cc/done.png")
-    assert await store.delete_result(first, user_id=None) == []
-    assert set(await store.delete_result(varied, user_id=None)) == {PICTURE, "cc/done.png"}
+    assert await store.deliveries.delete_result(first, user_id=None) == []
+    assert set(await store.deliveries.delete_result(varied, user_id=None)) == {PICTURE, "cc/done.png"}
 
 
 async def test_what_another_job_shows_outlives_the_job_that_starts_from_it(store: Store) -> None:
     first = await painted(store, RECIPE, interaction=1, artifact=PICTURE)
     varied = await painted(store, recipe(init_image=PICTURE), interaction=2, artifact="cc/done.png")
-    assert await store.delete_result(varied, user_id=None) == ["cc/done.png"]
-    assert await store.delete_result(first, user_id=None) == [PICTURE]
+    assert await store.deliveries.delete_result(varied, user_id=None) == ["cc/done.png"]
+    assert await store.deliveries.delete_result(first, user_id=None) == [PICTURE]

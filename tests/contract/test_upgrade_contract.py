@@ -89,7 +89,7 @@ async def test_what_a_stored_repeat_starts_from_was_sent_with_another_job(
     await engine.dispose()
 
     store = await Store.open(bare_database_url, clock=clock)
-    assert await store.files_sent(ORIGIN.user_id) == {"cc/own.png"}
+    assert await store.erasure.files_sent(ORIGIN.user_id) == {"cc/own.png"}
     await store.close()
 
 
@@ -102,18 +102,18 @@ async def test_a_job_of_the_first_version_is_painted_by_this_one(
     await engine.dispose()
 
     store = await Store.open(bare_database_url, clock=clock)
-    job = await store.job("abcd1234")
+    job = await store.jobs.get("abcd1234")
     assert job.recipe == recipe(prompt="a boat")
-    later = await store.enqueue(recipe(), origin(3, user_id=3))  # of a larger tag than the old job's 0.3
-    assert [(await store.position(each.id)).place for each in (job, later)] == [1, 2]
-    assert job in await store.history(ORIGIN.user_id, limit=9)
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
-    await store.cancel(later.id, user_id=None)
+    later = await store.jobs.enqueue(recipe(), origin(3, user_id=3))  # of a larger tag than the old job's 0.3
+    assert [(await store.positions.of(each.id)).place for each in (job, later)] == [1, 2]
+    assert job in await store.jobs.history(ORIGIN.user_id, limit=9)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.jobs.cancel(later.id, user_id=None)
     assert (claim.request, claim.init_image) == (job.recipe.request(0), None)
-    done = await store.complete(claim, artifact="aa/aa.png", seconds=2.0)
+    done = await store.leases.complete(claim, artifact="aa/aa.png", seconds=2.0)
     assert done.state is State.DONE
-    assert (await store.enqueue_again(job.id, origin(2))).recipe.seed == 8
-    assert await store.delete_result(job.id, user_id=None) == ["aa/aa.png"]
-    assert await store.drop_files(before=2.0, limit=9) == []
-    assert await store.drop_files(before=3.0, limit=9) == ["bb/old.png"]
+    assert (await store.jobs.enqueue_again(job.id, origin(2))).recipe.seed == 8
+    assert await store.deliveries.delete_result(job.id, user_id=None) == ["aa/aa.png"]
+    assert await store.retention.drop_files(before=2.0, limit=9) == []
+    assert await store.retention.drop_files(before=3.0, limit=9) == ["bb/old.png"]
     await store.close()

@@ -38,20 +38,20 @@ class Served:
 
     async def paint(self, job_id: str) -> Job:
         """Do what a worker does, with a grey picture."""
-        job = await self.store.job(job_id)
+        job = await self.store.jobs.get(job_id)
         while not job.state.final:
             await self.paint_one()
-            job = await self.store.job(job_id)
+            job = await self.store.jobs.get(job_id)
         return job
 
     async def paint_one(self) -> None:
         """Paint the image that is next."""
-        for claim in await self.store.claim("test", limit=1, ttl=60.0):
+        for claim in await self.store.leases.claim("test", limit=1, ttl=60.0):
             shape = (claim.request.height, claim.request.width, 3)
             pixels = np.full(shape, 128, np.uint8)
             extra = {"job": claim.job_id}
             name = await self.artifacts.put(encode_png(pixels, claim.request, extra=extra), ".png")
-            await self.store.complete(claim, artifact=name, seconds=1.0)
+            await self.store.leases.complete(claim, artifact=name, seconds=1.0)
 
 
 async def until(what: Callable[[], Awaitable[bool]]) -> None:

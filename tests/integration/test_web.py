@@ -57,14 +57,14 @@ async def test_metrics_are_read_when_somebody_asks() -> None:
 
 async def test_the_backlog_is_read_once_a_second_however_often_it_is_asked_for(tmp_path: Path) -> None:
     store, clock = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"), Clock()
-    backlog, readings = store.backlog, 0
+    backlog, readings = store.jobs.backlog, 0
 
     async def counted() -> Backlog:
         nonlocal readings
         readings += 1
         return await backlog()
 
-    store.backlog = counted  # type: ignore[method-assign]
+    store.jobs.backlog = counted  # type: ignore[method-assign]
     reader = BacklogReader(store, Metrics(), clock=clock)
     try:
         await asyncio.gather(*(reader.refresh() for _ in range(20)), *(reader.check() for _ in range(20)))

@@ -88,7 +88,7 @@ async def test_a_stranger_of_the_same_name_gets_the_next_number(shared: Store, t
         machine=host,
         place=f"folder {(tmp_path / 'pictures' / '.place').read_text()}",
     )
-    assert await shared.join(stranger, ttl=60.0) == []
+    assert await shared.members.join(stranger, ttl=60.0) == []
     async with joined(config, shared, "front") as here:
         assert here.name == f"{host}-2"
-    assert [process.name for process in await shared.living()] == [stranger.name]
+    assert [process.name for process in await shared.members.living()] == [stranger.name]

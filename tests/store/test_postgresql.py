@@ -84,17 +84,17 @@ async def test_a_server_that_takes_no_writes_is_told(
 async def test_a_server_that_went_away_is_told_and_works_once_it_is_back(
     store: Store, postgres_server: PostgresServer
 ) -> None:
-    accepted = await store.enqueue(RECIPE, ORIGIN)
+    accepted = await store.jobs.enqueue(RECIPE, ORIGIN)
     postgres_server.stop()
     try:
         with pytest.raises(StoreUnavailable, match="cannot be used"):
-            await store.job(accepted.id)
+            await store.jobs.get(accepted.id)
         with pytest.raises(StoreUnavailable, match="cannot be used"):
-            await store.enqueue(RECIPE, origin(2))
+            await store.jobs.enqueue(RECIPE, origin(2))
     finally:
         postgres_server.start()
-    assert await store.job(accepted.id) == accepted
-    assert (await store.enqueue(RECIPE, origin(2))).state is State.WAITING
+    assert await store.jobs.get(accepted.id) == accepted
+    assert (await store.jobs.enqueue(RECIPE, origin(2))).state is State.WAITING
 
 
 async def test_the_bot_s_sessions_do_not_depend_on_the_server_s_defaults(
@@ -105,9 +105,9 @@ async def test_the_bot_s_sessions_do_not_depend_on_the_server_s_defaults(
     store = await Store.open(postgres_url)
     settings = ("transaction_isolation", "transaction_read_only", "idle_in_transaction_session_timeout")
     show = [sa.text(f"SHOW {setting}") for setting in settings]
-    async with store._database.write() as connection:
+    async with store._shared.database.write() as connection:
         written = [await connection.scalar(setting) for setting in show]
-    async with store._database.read() as connection:
+    async with store._shared.database.read() as connection:
         read = [await connection.scalar(setting) for setting in show]
     await store.close()
     assert written == ["read committed", "off", "1min"]
@@ -120,40 +120,42 @@ async def waiting_for_locks(store: Store, count: int) -> None:
     waiting = 0
     async with asyncio.timeout(20):
         while waiting < count:
-            async with store._database.read() as connection:
+            async with store._shared.database.read() as connection:
                 waiting = await connection.scalar(sa.text(f"{activity} AND wait_event_type = 'Lock'")) or 0
 
 
 async def test_a_file_that_is_back_and_a_result_that_is_deleted_wait_for_each_other_in_one_order(
     store: Store,
 ) -> None:
-    job = await store.enqueue(RECIPE, ORIGIN)
-    (claim,) = await store.claim("worker", limit=1, ttl=60.0)
+    job = await store.jobs.enqueue(RECIPE, ORIGIN)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=60.0)
     name = "aa/aa.png"
-    await store.expect_file(name, size=1)
-    await store.complete(claim, artifact=name, seconds=1.0)
-    await store.want_files([name])
-    async with store._database.write() as connection:
+    await store.files.expect(name, size=1)
+    await store.leases.complete(claim, artifact=name, seconds=1.0)
+    await store.files.want([name])
+    async with store._shared.database.write() as connection:
         await connection.execute(sa.select(files.c.name).where(files.c.name == name).with_for_update())
-        back = asyncio.create_task(store.end_wait(name))
+        back = asyncio.create_task(store.files.end_wait(name))
         await waiting_for_locks(store, 1)
-        deleted = asyncio.create_task(store.delete_result(job.id, user_id=None))
+        deleted = asyncio.create_task(store.deliveries.delete_result(job.id, user_id=None))
         await waiting_for_locks(store, 2)
     await back
     assert await deleted == [name]
 
 
 async def test_jobs_that_are_erased_lock_their_images_in_the_order_of_heartbeats(store: Store) -> None:
-    first = later = await store.enqueue(RECIPE, ORIGIN)
+    first = later = await store.jobs.enqueue(RECIPE, ORIGIN)
     while later.id >= first.id:  # jobs are locked by their ids, which are random
-        later = await store.enqueue(RECIPE, replace(ORIGIN, interaction_id=later.origin.interaction_id + 1))
+        later = await store.jobs.enqueue(
+            RECIPE, replace(ORIGIN, interaction_id=later.origin.interaction_id + 1)
+        )
 
     def image_of(job: Job) -> sa.Select[tuple[int]]:
         return sa.select(images.c.id).where(images.c.job_id == job.id)
 
-    async with store._database.write() as connection:
+    async with store._shared.database.write() as connection:
         await connection.execute(image_of(first).with_for_update())
-        erasing = asyncio.create_task(store.erase([first.id, later.id]))
+        erasing = asyncio.create_task(store.erasure.erase([first.id, later.id]))
         await waiting_for_locks(store, 1)
         await connection.execute(image_of(later).with_for_update(nowait=True))
     await erasing

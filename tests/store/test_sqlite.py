@@ -35,7 +35,7 @@ async def refusal(database: Path) -> str:
 
 
 async def test_commits_are_durable_and_keys_enforced(store: Store) -> None:
-    async with store._database.write() as connection:
+    async with store._shared.database.write() as connection:
         pragmas = [
             await connection.scalar(sa.text(f"PRAGMA {name}"))
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
@@ -45,7 +45,7 @@ async def test_commits_are_durable_and_keys_enforced(store: Store) -> None:
 
 async def test_connections_are_kept_with_their_threads(store: Store) -> None:
     async def read(together: asyncio.Barrier) -> None:
-        async with store._database.read():
+        async with store._shared.database.read():
             await together.wait()
 
     async def threads_after_a_rush() -> set[int | None]:
@@ -76,22 +76,22 @@ async def test_a_locked_database_is_told_and_works_once_it_is_free(store: Store,
     with closing(sqlite3.connect(database)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreUnavailable, match="locked by another process") as told:
-            await store.enqueue(RECIPE, ORIGIN)
+            await store.jobs.enqueue(RECIPE, ORIGIN)
         assert str(database) in str(told.value)
         assert "locked" in await refusal(database)
         other.rollback()
-    assert (await store.enqueue(RECIPE, ORIGIN)).state is State.WAITING
+    assert (await store.jobs.enqueue(RECIPE, ORIGIN)).state is State.WAITING
 
 
 async def test_a_full_disk_refuses_new_jobs_and_keeps_the_accepted(store: Store) -> None:
-    accepted = await store.enqueue(RECIPE, origin(0))
+    accepted = await store.jobs.enqueue(RECIPE, origin(0))
     with small_disk():
-        calls = (store.enqueue(recipe(prompt="x" * 2000), origin(number)) for number in range(1, 20))
+        calls = (store.jobs.enqueue(recipe(prompt="x" * 2000), origin(number)) for number in range(1, 20))
         results = await asyncio.gather(*calls, return_exceptions=True)
     refusals = {str(result) for result in results if isinstance(result, StoreUnavailable)}
     assert len(refusals) == 1
     assert "full" in refusals.pop()
-    assert await store.job(accepted.id) == accepted
+    assert await store.jobs.get(accepted.id) == accepted
 
 
 @pytest.mark.parametrize(

@@ -56,12 +56,12 @@ def bytes_of(number: int) -> bytes:
 
 async def painted(store: Store, artifacts: Artifacts, number: int, *, start: str | None = None) -> Job:
     """A job that is finished and delivered."""
-    job = await store.enqueue(recipe(init_image=start), origin(number))
-    (claim,) = await store.claim("worker", limit=1, ttl=TTL)
+    job = await store.jobs.enqueue(recipe(init_image=start), origin(number))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     name = await keep(store, artifacts, bytes_of(number), ".png")
-    job = await store.complete(claim, artifact=name, seconds=1.0)
-    for delivery in await store.undelivered(limit=9):
-        await store.mark_delivered(delivery, outcome="edited", message_id=1)
+    job = await store.leases.complete(claim, artifact=name, seconds=1.0)
+    for delivery in await store.deliveries.undelivered(limit=9):
+        await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=1)
     return job
 
 
@@ -82,7 +82,7 @@ async def test_what_is_older_than_the_bound_goes_and_its_job_stays(
     clock.now += 20 * DAY
     await make(store, artifacts, clock).sweep()
     assert await there(artifacts) == names(young)
-    assert (await store.job(old.id)).images == old.images
+    assert (await store.jobs.get(old.id)).images == old.images
 
 
 async def test_over_the_bound_on_their_size_the_oldest_go(
@@ -111,7 +111,7 @@ async def test_without_bounds_everything_stays(store: Store, artifacts: Artifact
     clock.now += 10_000 * DAY
     await make(store, artifacts, clock, Bounds()).sweep()
     assert await there(artifacts) == names(job)
-    assert (await store.job(job.id)).images == job.images
+    assert (await store.jobs.get(job.id)).images == job.images
 
 
 async def test_the_picture_of_a_refused_job_goes_and_that_of_an_accepted_one_stays(
@@ -119,7 +119,7 @@ async def test_the_picture_of_a_refused_job_goes_and_that_of_an_accepted_one_sta
 ) -> None:
     await keep(store, artifacts, bytes_of(1), ".png")
     accepted = await keep(store, artifacts, bytes_of(2), ".png")
-    await store.enqueue(recipe(init_image=accepted), origin(1))
+    await store.jobs.enqueue(recipe(init_image=accepted), origin(1))
     sweeping = make(store, artifacts, clock)
     await sweeping.sweep()
     assert len(await there(artifacts)) == 2
@@ -135,7 +135,7 @@ async def test_files_of_an_earlier_version_are_counted_and_those_of_no_job_go(
     stray = await artifacts.put(bytes_of(2), ".png")
     sweeping = make(store, artifacts, clock)
     await sweeping.sweep()
-    assert await store.kept_bytes() == 2000
+    assert await store.retention.kept_bytes() == 2000
     assert stray in await there(artifacts)
     clock.now += 2 * YOUNG_SECONDS
     await sweeping.sweep()
@@ -150,7 +150,7 @@ async def test_forgotten_jobs_take_their_files_along(
     clock.now += 366 * DAY
     await make(store, artifacts, clock, Bounds(job_seconds=365 * DAY)).sweep()
     assert await there(artifacts) == set()
-    assert await store.painter(str(second.images[0].artifact)) is None
+    assert await store.files.painter(str(second.images[0].artifact)) is None
 
 
 async def test_a_file_is_never_deleted_behind_the_back_of_whoever_writes_it_again(
@@ -158,7 +158,7 @@ async def test_a_file_is_never_deleted_behind_the_back_of_whoever_writes_it_agai
 ) -> None:
     job = await painted(store, artifacts, 1)
     clock.now += 31 * DAY
-    chosen = await store.drop_files(before=clock.now, limit=9)
+    chosen = await store.retention.drop_files(before=clock.now, limit=9)
     writing = asyncio.create_task(keep(store, artifacts, bytes_of(1), ".png"))
     done, _ = await asyncio.wait({writing}, timeout=0.05)
     assert not done
@@ -284,11 +284,11 @@ async def test_what_was_asked_for_in_a_server_goes_some_time_after_it_removed_th
 ) -> None:
     await painted(store, artifacts, 1)
     sweeping = make(store, artifacts, clock, Bounds(left_seconds=30 * DAY))
-    await store.note_departure([21])
+    await store.erasure.note_departure([21])
     clock.now += 29 * DAY
     await sweeping.sweep()
-    assert len(await store.jobs_of(guild_id=21, limit=9)) == 1
+    assert len(await store.erasure.jobs_of(guild_id=21, limit=9)) == 1
     clock.now += 2 * DAY
     await sweeping.sweep()
-    assert await store.jobs_of(guild_id=21, limit=9) == []
+    assert await store.erasure.jobs_of(guild_id=21, limit=9) == []
     assert await there(artifacts) == set()

@@ -39,7 +39,11 @@ async def listening(url: str) -> AsyncIterator[Store]:
 async def until_listening(store: Store) -> None:
     """Return once a connection listens; what that rings by itself is heard here."""
     async with asyncio.timeout(SOON):
-        for wait in (store.wait_for_work, store.wait_for_deliveries, store.wait_for_cancellations):
+        for wait in (
+            store.wake_ups.work.wait,
+            store.wake_ups.results.wait,
+            store.wake_ups.cancellations.wait,
+        ):
             await wait(NEVER)
 
 
@@ -66,23 +70,23 @@ async def test_another_process_hears_of_work_results_and_cancellations_long_befo
     stores: tuple[Store, Store],
 ) -> None:
     acting, hearing = stores
-    took = [await heard(hearing.wait_for_work, acting.enqueue(RECIPE, origin(1)))]
-    (claim,) = await acting.claim("worker", limit=1, ttl=TTL)
-    done = acting.complete(claim, artifact="aa/aa.png", seconds=1.0)
-    took.append(await heard(hearing.wait_for_deliveries, done))
-    other = await acting.enqueue(RECIPE, origin(2))
-    took.append(await heard(hearing.wait_for_cancellations, acting.cancel(other.id, user_id=None)))
+    took = [await heard(hearing.wake_ups.work.wait, acting.jobs.enqueue(RECIPE, origin(1)))]
+    (claim,) = await acting.leases.claim("worker", limit=1, ttl=TTL)
+    done = acting.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    took.append(await heard(hearing.wake_ups.results.wait, done))
+    other = await acting.jobs.enqueue(RECIPE, origin(2))
+    took.append(await heard(hearing.wake_ups.cancellations.wait, acting.jobs.cancel(other.id, user_id=None)))
     assert min(took) < 0.25, took
 
 
 async def test_what_is_undone_is_told_to_nobody(stores: tuple[Store, Store]) -> None:
     acting, hearing = stores
-    job = await acting.enqueue(RECIPE, origin(1))
-    (claim,) = await acting.claim("worker", limit=1, ttl=TTL)
-    await heard(hearing.wait_for_deliveries, acting.cancel(job.id, user_id=None))
+    job = await acting.jobs.enqueue(RECIPE, origin(1))
+    (claim,) = await acting.leases.claim("worker", limit=1, ttl=TTL)
+    await heard(hearing.wake_ups.results.wait, acting.jobs.cancel(job.id, user_id=None))
     with pytest.raises(StaleLease):
-        await acting.complete(claim, artifact="aa/aa.png", seconds=1.0)
-    waiting = asyncio.ensure_future(hearing.wait_for_deliveries(NEVER))
+        await acting.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    waiting = asyncio.ensure_future(hearing.wake_ups.results.wait(NEVER))
     assert (await asyncio.wait({waiting}, timeout=0.2))[1] == {waiting}
     waiting.cancel()
 
@@ -96,4 +100,4 @@ async def test_a_cut_connection_is_made_anew_and_what_was_missed_is_looked_for(
     )
     postgres_server.execute(cut.format(sa.make_url(postgres_url).database))
     await until_listening(hearing)
-    await heard(hearing.wait_for_work, acting.enqueue(RECIPE, origin(1)))
+    await heard(hearing.wake_ups.work.wait, acting.jobs.enqueue(RECIPE, origin(1)))

@@ -181,7 +181,7 @@ def test_forgetting_wants_one_person_or_one_server(
 async def _ask(database: str, numbers: list[int]) -> None:
     store = await Store.open(database)
     for number in numbers:
-        await store.enqueue(RECIPE, origin(number))
+        await store.jobs.enqueue(RECIPE, origin(number))
     await store.close()
 
 

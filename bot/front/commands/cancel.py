@@ -64,7 +64,7 @@ async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
 
 async def cancel_all(interaction: Interaction) -> None:
     """Cancel all of the person's own; the interaction is acknowledged already."""
-    mine = await parts_of(interaction).store.active_jobs(user_id=interaction.user.id)
+    mine = await parts_of(interaction).store.jobs.active(user_id=interaction.user.id)
     if not mine:
         raise UserMistake("nothing_to_cancel")
     await cancel_chosen(interaction, [job.id for job in mine])
@@ -76,7 +76,7 @@ async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> Non
     Raises UserMistake `already_ended` where all of them had ended, NotYours and UnknownJob.
     """
     store = parts_of(interaction).store
-    chosen = [await store.job(job_id) for job_id in job_ids]
+    chosen = [await store.jobs.get(job_id) for job_id in job_ids]
     rights = [asker(interaction, job) for job in chosen]
     if all(
         job.state.final and right in (None, job.origin.user_id)
@@ -84,7 +84,7 @@ async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> Non
     ):
         raise UserMistake("already_ended")
     cancelled = [
-        await store.cancel(job.id, user_id=right)
+        await store.jobs.cancel(job.id, user_id=right)
         for job, right in zip(chosen, rights, strict=True)
         if not job.state.final or right not in (None, job.origin.user_id)
     ]
@@ -116,8 +116,8 @@ def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool) -> str
 async def active_here(interaction: Interaction) -> tuple[list[Job], list[Job]]:
     """The person's own active requests, and those of others in the server that they moderate."""
     store = parts_of(interaction).store
-    mine = await store.active_jobs(user_id=interaction.user.id)
-    here = await store.active_jobs(guild_id=interaction.guild_id) if interaction.guild_id else []
+    mine = await store.jobs.active(user_id=interaction.user.id)
+    here = await store.jobs.active(guild_id=interaction.guild_id) if interaction.guild_id else []
     others = (job for job in here if job.origin.user_id != interaction.user.id)
     return mine, [job for job in others if moderates(interaction, job)]
 

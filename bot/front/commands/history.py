@@ -59,18 +59,18 @@ async def show_history(interaction: Interaction) -> None:
 
 async def newest_page(store: Store, user_id: int) -> Page:
     """What this person asked for last."""
-    jobs = await store.history(user_id, limit=PAGE_JOBS + 1)
+    jobs = await store.jobs.history(user_id, limit=PAGE_JOBS + 1)
     return Page(jobs=tuple(jobs[:PAGE_JOBS]), older=len(jobs) > PAGE_JOBS, newer=False)
 
 
 async def page_beside(store: Store, user_id: int, *, way: str, key: int) -> Page:
     """The page that is older or newer than the interaction `key`; the newest without a whole one."""
     if way == OLDER:
-        jobs = await store.history(user_id, older_than=key, limit=PAGE_JOBS + 1)
+        jobs = await store.jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1)
         if jobs:
             return Page(jobs=tuple(jobs[:PAGE_JOBS]), older=len(jobs) > PAGE_JOBS, newer=True)
     else:
-        jobs = await store.history(user_id, newer_than=key, limit=PAGE_JOBS + 1)
+        jobs = await store.jobs.history(user_id, newer_than=key, limit=PAGE_JOBS + 1)
         if len(jobs) > PAGE_JOBS:
             return Page(jobs=tuple(jobs[-PAGE_JOBS:]), older=True, newer=True)
     return await newest_page(store, user_id)

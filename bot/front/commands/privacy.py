@@ -75,7 +75,7 @@ async def export(interaction: Interaction) -> None:
     await acknowledge(interaction, private=True)
     texts = parts.texts(interaction)
     jobs = await _all_jobs(parts, interaction.user.id)
-    names = files_of(jobs, sent=await parts.store.files_sent(interaction.user.id))
+    names = files_of(jobs, sent=await parts.store.erasure.files_sent(interaction.user.id))
     files = await _files(parts, names)
     archive = await parts.fitting.run(packed, jobs, files)
     said = texts.ngettext(
@@ -156,8 +156,8 @@ async def _left(client: discord.Client, job: Job) -> str | None:
 
 async def _all_jobs(parts: Parts, user_id: int) -> list[Job]:
     """Every job of the person, the newest first."""
-    jobs = await parts.store.history(user_id, limit=PAGE_JOBS)
-    while further := await parts.store.history(
+    jobs = await parts.store.jobs.history(user_id, limit=PAGE_JOBS)
+    while further := await parts.store.jobs.history(
         user_id, older_than=jobs[-1].origin.interaction_id if jobs else 0, limit=PAGE_JOBS
     ):
         jobs += further

@@ -39,9 +39,9 @@ async def show_queue(interaction: Interaction) -> None:
     texts = parts.texts(interaction)
     heading = texts.gettext("The queue of this server") if here else texts.gettext("Your queue")
     seen = {job.id for _, job in listing.jobs if sees(interaction, job)}
-    positions = await parts.store.positions([job.id for _, job in listing.jobs])
+    positions = await parts.store.positions.of_all([job.id for _, job in listing.jobs])
     lines = queue_lines(listing, positions, viewer=me, seen=seen, texts=texts)
-    totals = totals_line(await parts.store.counts((State.WAITING, State.RUNNING)), texts)
+    totals = totals_line(await parts.store.jobs.counts((State.WAITING, State.RUNNING)), texts)
     await interaction.edit_original_response(view=page("\n".join([f"### {heading}", *lines, f"-# {totals}"])))
 
 
@@ -56,16 +56,16 @@ class Listing:
 async def list_queue(store: Store, *, viewer: int, guild_id: int | None) -> Listing:
     """The first jobs of a server, or without one of the viewer, and their own however far behind."""
     whose = None if guild_id else viewer
-    first = await store.active_jobs(user_id=whose, guild_id=guild_id, limit=SHOWN_JOBS)
+    first = await store.jobs.active(user_id=whose, guild_id=guild_id, limit=SHOWN_JOBS)
     numbered = list(enumerate(first, start=1))
     if len(first) < SHOWN_JOBS:
         return Listing(jobs=numbered, total=len(first))
-    mine = await store.active_jobs(user_id=viewer, guild_id=guild_id, limit=2 * SHOWN_JOBS)
+    mine = await store.jobs.active(user_id=viewer, guild_id=guild_id, limit=2 * SHOWN_JOBS)
     further = [job for job in mine if job.id not in {shown.id for shown in first}][:SHOWN_JOBS]
     for job in further:
-        before = await store.count_active(user_id=whose, guild_id=guild_id, before=job.id)
+        before = await store.jobs.count_active(user_id=whose, guild_id=guild_id, before=job.id)
         numbered.append((before + 1, job))
-    return Listing(jobs=numbered, total=await store.count_active(user_id=whose, guild_id=guild_id))
+    return Listing(jobs=numbered, total=await store.jobs.count_active(user_id=whose, guild_id=guild_id))
 
 
 def queue_lines(

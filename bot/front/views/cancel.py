@@ -13,11 +13,11 @@ async def cancel(interaction: Interaction, job_id: str) -> None:
     """Cancel the job; its message follows by delivery."""
     await acknowledge_press(interaction)
     store = parts_of(interaction).store
-    job = await store.job(job_id)
+    job = await store.jobs.get(job_id)
     right = asker(interaction, job)
     if job.state.final and right in (None, job.origin.user_id):
         raise UserMistake("already_ended")
-    await store.cancel(job_id, user_id=right)
+    await store.jobs.cancel(job_id, user_id=right)
 
 
 class CancelButton(JobButton, template=r"cancel:(?P<job>[0-9a-z]+)"):

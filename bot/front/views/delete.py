@@ -17,8 +17,8 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     """Delete the stored result, the files that nothing else shows, and the message."""
     await acknowledge_press(interaction)
     parts = parts_of(interaction)
-    job = await parts.store.job(job_id)
-    names = await parts.store.delete_result(job_id, user_id=asker(interaction, job))
+    job = await parts.store.jobs.get(job_id)
+    names = await parts.store.deliveries.delete_result(job_id, user_id=asker(interaction, job))
     await drop(parts.store, parts.artifacts, names)
     with suppress(discord.NotFound):  # somebody deleted the message meanwhile
         await interaction.delete_original_response()

@@ -29,7 +29,7 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
     parts = parts_of(interaction)
     parts.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
-    job = await parts.store.job(job_id)
+    job = await parts.store.jobs.get(job_id)
     if job.origin.user_id != interaction.user.id:
         raise UnknownJob(job=job_id)
     if not can_be_shown(job):

@@ -49,7 +49,7 @@ def _answers(message: Message, interaction: str) -> bool:
 
 
 async def job_of(store: Store, prompt: str) -> Job:
-    (job,) = [job for job in await store.active_jobs() if job.recipe.prompt == prompt]
+    (job,) = [job for job in await store.jobs.active() if job.recipe.prompt == prompt]
     return job
 
 

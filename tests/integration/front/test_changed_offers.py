@@ -48,7 +48,7 @@ async def test_the_first_worker_that_publishes_its_offer_narrows_the_commands(
 ) -> None:
     assert await samplers(mina) == list(SAMPLER_NAMES)
     (offer,) = served.bot.parts.offers
-    await served.store.publish_offers([replace(offer, samplers=SUITED)])
+    await served.store.offers.publish([replace(offer, samplers=SUITED)])
 
     async def narrowed() -> bool:
         return await samplers(mina) == [sampler.value for sampler in SUITED]
@@ -63,7 +63,7 @@ async def test_commands_that_discord_does_not_take_are_registered_later(
 ) -> None:
     sandbox.misbehave(drop_requests=20, on="/commands")
     (offer,) = served.bot.parts.offers
-    await served.store.publish_offers([replace(offer, samplers=SUITED)])
+    await served.store.offers.publish([replace(offer, samplers=SUITED)])
 
     async def changed() -> bool:
         return served.bot.parts.offers[0].samplers == SUITED
@@ -84,8 +84,8 @@ async def asked(member: Member) -> None:
 
 async def refuse(served: Served) -> None:
     """Do what a worker does whose checkpoint does not take the sampler."""
-    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
-    await served.store.fail(claim, failure="unsuited_sampler: ddim, euler")
+    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
+    await served.store.leases.fail(claim, failure="unsuited_sampler: ddim, euler")
 
 
 async def test_a_refusal_by_a_worker_is_told_to_its_person_alone_and_offers_nothing_again(

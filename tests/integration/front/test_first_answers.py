@@ -46,7 +46,7 @@ async def test_a_press_is_acted_on_though_the_answer_to_its_acknowledgement_is_l
     await mina.press(message, "Cancel")
 
     async def cancelled() -> bool:
-        return (await served.store.job(job.id)).state is State.CANCELLED
+        return (await served.store.jobs.get(job.id)).state is State.CANCELLED
 
     await until(cancelled)
 

@@ -17,36 +17,44 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.store.jobs import Jobs
 
 
-class FullDisk(Store):
-    """A store whose database cannot be written any more."""
+class FullDisk(Jobs):
+    """The jobs of a store whose database cannot be written any more."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
         raise StoreUnavailable("The disk that holds the queue is full.")
 
 
-class Restarting(Store):
-    """A store whose server goes away just as it has taken a request, and is back a moment later."""
+class Restarting(Jobs):
+    """The jobs of a store whose server is gone just after it took a request, and back a moment later."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **options: Any) -> Job:
-        known = len(await self.active_jobs())
+        known = len(await self.active())
         job = await super().enqueue(recipe, origin, **options)
         if known == 0:
             raise StoreUnavailable("The server has closed the connection.")
         return job
 
 
-class Broken(Store):
-    """A store with a fault that nobody foresaw."""
+class Broken(Jobs):
+    """The jobs of a store with a fault that nobody foresaw."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
         raise ZeroDivisionError("a secret of the house")
 
 
+async def store_with(kind: type[Jobs], folder: Path) -> Store:
+    """A store whose jobs are of this kind."""
+    store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
+    store.jobs = kind(store._shared)
+    return store
+
+
 async def told_its_message(store: Store, job_id: str, message: Message) -> bool:
     """Whether the job knows the message that shows it, for when its interaction's token is dead."""
-    return (await store.job(job_id)).message_id == int(message["id"])
+    return (await store.jobs.get(job_id)).message_id == int(message["id"])
 
 
 async def test_members_are_offered_the_four_commands(served: Served, ravi: Member) -> None:
@@ -110,7 +118,7 @@ async def test_a_wrong_size_is_one_korean_sentence_for_the_korean_member_alone(
     assert told.startswith("“enormous”은(는) 512x512 같은 크기도")
     assert "128x128 (1:1)" in told
     assert await ravi.messages() == []
-    assert await served.store.active_jobs() == []
+    assert await served.store.jobs.active() == []
 
 
 async def test_a_prompt_of_nothing_but_blanks_is_refused(served: Served, ravi: Member) -> None:
@@ -137,7 +145,7 @@ async def test_a_full_queue_refuses_with_a_sentence_and_leaves_no_waiting_messag
 async def test_a_full_disk_is_one_sentence(
     tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = await FullDisk.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    store = await store_with(FullDisk, tmp_path)
     async with serving(sandbox, store, artifacts, Config()):
         told = await refusal(ravi, await ravi.imagine(prompt="a cat"))
     await store.close()
@@ -148,17 +156,17 @@ async def test_a_full_disk_is_one_sentence(
 async def test_a_server_that_restarts_is_asked_again_and_nothing_is_queued_twice(
     tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member
 ) -> None:
-    store = await Restarting.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    store = await store_with(Restarting, tmp_path)
     async with serving(sandbox, store, artifacts, Config()):
         assert "Queued, 1st" in text_of(await queued(ravi, "a cat"))
-        assert len(await store.active_jobs()) == 1
+        assert len(await store.jobs.active()) == 1
     await store.close()
 
 
 async def test_a_fault_of_the_bot_shows_a_number_and_no_traceback(
     tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = await Broken.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+    store = await store_with(Broken, tmp_path)
     async with serving(sandbox, store, artifacts, Config()):
         told = await refusal(ravi, await ravi.imagine(prompt="a cat"))
     await store.close()

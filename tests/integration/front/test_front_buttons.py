@@ -18,10 +18,10 @@ async def test_the_cancel_button_is_for_the_owner(served: Served, ravi: Member, 
     message = await queued(ravi, "a boat")
     job = await job_of(served.store, "a boat")
     assert (await refusal(omar, await omar.press(message, "Cancel"))).startswith("Only the person")
-    assert (await served.store.job(job.id)).state is State.WAITING
+    assert (await served.store.jobs.get(job.id)).state is State.WAITING
     await ravi.press(message, "Cancel")
     await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
-    assert (await served.store.job(job.id)).state is State.CANCELLED
+    assert (await served.store.jobs.get(job.id)).state is State.CANCELLED
 
 
 async def test_again_paints_the_same_with_the_next_seed_for_whoever_presses(
@@ -49,7 +49,7 @@ async def test_nobody_gets_the_same_seeds_twice_however_many_press_and_whichever
             (omar, await omar.press(message, "Again")),
         )
     ]
-    jobs = await served.store.active_jobs()
+    jobs = await served.store.jobs.active()
     assert {job.recipe.seed for job in jobs} == {2**32 - 1, 1}
     for job in jobs:
         await served.paint(job.id)
@@ -57,7 +57,7 @@ async def test_nobody_gets_the_same_seeds_twice_however_many_press_and_whichever
         answers[0]["interaction_metadata"]["id"], lambda message: bool(message["attachments"])
     )
     await ravi.message_of(await ravi.press(shown, "Again"))
-    (third,) = await served.store.active_jobs()
+    (third,) = await served.store.jobs.active()
     assert third.recipe.seed == 3
 
 
@@ -79,7 +79,7 @@ async def test_delete_removes_the_message_and_the_stored_picture_for_the_owner_a
 
     await ravi.press(message, "Delete")
     await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
-    deleted = await served.store.job(job.id)
+    deleted = await served.store.jobs.get(job.id)
     assert deleted.deleted_at is not None
     assert deleted.images[0].artifact is None
     with pytest.raises(Exception, match="is gone"):
@@ -90,7 +90,7 @@ async def test_a_moderator_deletes_the_result_of_another(served: Served, ravi: M
     job, message = await finished(served, ravi, "a boat")
     await mina.press(message, "Delete")
     await mina.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
-    assert (await served.store.job(job.id)).deleted_at is not None
+    assert (await served.store.jobs.get(job.id)).deleted_at is not None
 
 
 async def test_buttons_work_after_a_restart(

@@ -39,10 +39,10 @@ async def test_pages_are_turned_after_a_restart_too(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     for number in range(1, 24):
-        job = await store.enqueue(recipe(prompt=f"wish {number}"), origin(number, user_id=RAVI))
-        await store.cancel(job.id, user_id=None)
-    for delivery in await store.undelivered(limit=50):
-        await store.mark_delivered(delivery, outcome="delivered")
+        job = await store.jobs.enqueue(recipe(prompt=f"wish {number}"), origin(number, user_id=RAVI))
+        await store.jobs.cancel(job.id, user_id=None)
+    for delivery in await store.deliveries.undelivered(limit=50):
+        await store.deliveries.mark_delivered(delivery, outcome="delivered")
     async with serving(sandbox, store, artifacts, Config()):
         message = await ravi.message_of(await ravi.use("history"))
     assert prompts(message) == [f"wish {number}" for number in range(23, 13, -1)]
@@ -68,8 +68,8 @@ async def test_a_role_of_weight_two_is_painted_twice_as_much_while_both_flood(
         for number in range(4):
             for member in (omar, mina):
                 await queued(member, f"wish {number}", variants=9)
-        claims = await store.claim("worker", limit=30, ttl=60.0)
-        owners = Counter([(await store.job(claim.job_id)).origin.user_id for claim in claims])
+        claims = await store.leases.claim("worker", limit=30, ttl=60.0)
+        owners = Counter([(await store.jobs.get(claim.job_id)).origin.user_id for claim in claims])
     assert owners == {PEOPLE[0].id: 20, PEOPLE[3].id: 10}
 
 
@@ -93,4 +93,4 @@ async def test_a_private_picture_is_shown_again_to_its_owner_alone(
 
 
 async def _deleted(store: Store, job_id: str) -> bool:
-    return (await store.job(job_id)).deleted_at is not None
+    return (await store.jobs.get(job_id)).deleted_at is not None

@@ -91,7 +91,7 @@ async def test_nothing_stays_of_a_file_whose_request_is_refused_at_the_last_mome
         async def nothing_seen(*_given: object, **_named: object) -> None:
             """Of eight commands at once each sees the place that only one of them gets."""
 
-        monkeypatch.setattr(store, "check_caps", nothing_seen)
+        monkeypatch.setattr(store.jobs, "check_caps", nothing_seen)
         red = picture(colour=(250, 0, 0, 0))
         told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=red))
         assert told.startswith("At most 1")
@@ -121,6 +121,6 @@ async def test_nothing_stays_of_a_file_whose_request_cannot_be_queued(
         async def refuse(*_given: object, **_named: object) -> None:
             raise error
 
-        monkeypatch.setattr(store, "enqueue", refuse)
+        monkeypatch.setattr(store.jobs, "enqueue", refuse)
         await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
         assert kept_files(tmp_path) == []

@@ -77,7 +77,7 @@ async def test_what_is_no_picture_is_refused_to_its_sender_alone_and_leaves_noth
     assert told == "“image” is not a picture that can be read: send a PNG, JPEG or WebP file."
     told = await refusal(yuna, await yuna.imagine(prompt="a cat", image=picture(), mask=b"<svg/>"))
     assert told.startswith("“마스크”은(는) 읽을 수 있는 그림이 아닙니다.")
-    assert await served.store.active_jobs() == []
+    assert await served.store.jobs.active() == []
     assert [seen for seen in await omar.messages() if "cat" in text_of(seen)] == []
 
 
@@ -90,7 +90,7 @@ async def test_limits_are_said_before_anything_is_kept(
         assert told == "“image” is larger than 0.5 MB: send a smaller file."
         told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture((101, 100))))
         assert told == "“image” has more than 0.01 million pixels: send a smaller picture."
-        assert await store.active_jobs() == []
+        assert await store.jobs.active() == []
 
 
 async def test_a_mask_or_a_strength_without_a_picture_asks_for_it(served: Served, ravi: Member) -> None:
@@ -133,7 +133,7 @@ async def test_each_picture_of_a_grid_is_varied_and_enlarged_by_its_number(
         varied = await job_of(store, "boats")
         assert varied.recipe.init_image == job.images[1].artifact
         assert varied.recipe.variants == 3
-        await store.cancel(varied.id, user_id=None)
+        await store.jobs.cancel(varied.id, user_id=None)
 
         await ravi.message_of(await ravi.press(message, "Enlarge 3"))
         larger = await job_of(store, "boats")
@@ -166,7 +166,7 @@ async def test_a_deleted_picture_stays_for_those_that_start_from_it(served: Serv
     await ravi.press(message, "Delete")
 
     async def deleted() -> bool:
-        return (await served.store.job(job.id)).deleted_at is not None
+        return (await served.store.jobs.get(job.id)).deleted_at is not None
 
     await until(deleted)
     varied = await job_of(served.store, "a boat")

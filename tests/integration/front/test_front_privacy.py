@@ -59,11 +59,11 @@ async def test_all_of_a_persons_goes_once_they_have_confirmed_it_and_nothing_of_
     message = await asked_about(ravi)
     await ravi.press(message, "Delete everything")
     question = await ravi.wait_for_message(lambda seen: "This cannot be undone" in text_of(seen))
-    assert len(await served.store.jobs_of(user_id=RAVI, limit=9)) == 2
+    assert len(await served.store.erasure.jobs_of(user_id=RAVI, limit=9)) == 2
     await ravi.press(question, "Delete everything now")
     await ravi.wait_for_message(lambda seen: "2 requests were deleted." in text_of(seen))
-    assert await served.store.jobs_of(user_id=RAVI, limit=9) == []
-    assert len(await served.store.jobs_of(user_id=OMAR, limit=9)) == 1
+    assert await served.store.erasure.jobs_of(user_id=RAVI, limit=9) == []
+    assert len(await served.store.erasure.jobs_of(user_id=OMAR, limit=9)) == 1
     seen = {message["id"] for message in await omar.messages()}
     assert others["id"] in seen
     assert not {shown["id"], waiting["id"]} & seen
@@ -92,7 +92,7 @@ async def test_a_server_that_removes_the_bot_is_noted(served: Served, sandbox: S
     sandbox.kick()
 
     async def noted() -> bool:
-        return await served.store.departed(before=served.store.clock() + 1) == [GUILD_ID]
+        return await served.store.erasure.departed(before=served.store.clock() + 1) == [GUILD_ID]
 
     await until(noted)
 
@@ -102,7 +102,9 @@ async def test_a_result_on_its_way_while_everything_is_deleted_does_not_stay(
 ) -> None:
     await queued(ravi, "a boat")
     job = await job_of(served.store, "a boat")
-    async with served.store._database.write() as connection:  # as if the front had died before it noted it
+    async with (
+        served.store._shared.database.write() as connection
+    ):  # as if the front had died before it noted it
         await connection.execute(sa.update(jobs).values(message_id=None))
     sandbox.misbehave(expire_tokens=True)
     sending, deleted, read = asyncio.Event(), asyncio.Event(), served.artifacts.get
@@ -133,13 +135,13 @@ async def test_a_server_that_has_the_bot_again_is_noted(
     sandbox.kick()
 
     async def noted() -> bool:
-        return await served.store.departed(before=served.store.clock() + 1) == [GUILD_ID]
+        return await served.store.erasure.departed(before=served.store.clock() + 1) == [GUILD_ID]
 
     await until(noted)
     sandbox.invite()
 
     async def forgotten() -> bool:
-        return await served.store.departed(before=served.store.clock() + 1) == []
+        return await served.store.erasure.departed(before=served.store.clock() + 1) == []
 
     await until(forgotten)
     await queued(ravi, "a hill")

@@ -75,7 +75,7 @@ async def test_cancel_cancels_the_only_request_of_the_asker(
     await queued(omar, "a tree")
     told = await ravi.message_of(await ravi.use("cancel"))
     assert text_of(told).strip() == "Cancelled: a boat"
-    assert [job.recipe.prompt for job in await served.store.active_jobs()] == ["a tree"]
+    assert [job.recipe.prompt for job in await served.store.jobs.active()] == ["a tree"]
     await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
 
 
@@ -90,7 +90,7 @@ async def test_several_requests_are_listed_and_cancelled_at_once_from_a_menu(
     choices = {choice["label"]: choice["value"] for choice in menu_of(asked)["options"]}
     await ravi.press(asked, "Your requests", values=[choices["one"], choices["three"]])
     await ravi.wait_for_message(lambda message: text_of(message).strip() == "Cancelled 2 requests.")
-    assert [job.recipe.prompt for job in await served.store.active_jobs()] == ["two"]
+    assert [job.recipe.prompt for job in await served.store.jobs.active()] == ["two"]
 
 
 async def test_all_requests_are_cancelled_by_a_button(served: Served, ravi: Member, omar: Member) -> None:
@@ -102,7 +102,7 @@ async def test_all_requests_are_cancelled_by_a_button(served: Served, ravi: Memb
     asked = await ravi.message_of(await ravi.use("cancel"))
     await ravi.press(asked, "Cancel all of mine")
     await ravi.wait_for_message(lambda message: text_of(message).strip() == "Cancelled 2 requests.")
-    assert [job.recipe.prompt for job in await served.store.active_jobs()] == ["a tree"]
+    assert [job.recipe.prompt for job in await served.store.jobs.active()] == ["a tree"]
 
 
 async def test_a_moderator_chooses_among_the_requests_of_others_by_name(
@@ -117,7 +117,7 @@ async def test_a_moderator_chooses_among_the_requests_of_others_by_name(
     assert (tree["label"], tree["description"].split(" · ")[0]) == ("private", "Omar")
     await mina.press(asked, "Requests of others", values=[boat["value"], tree["value"]])
     await mina.wait_for_message(lambda message: text_of(message).strip() == "Cancelled 2 requests.")
-    assert await served.store.active_jobs() == []
+    assert await served.store.jobs.active() == []
 
 
 async def test_a_moderator_reads_no_words_of_a_private_request_that_they_cancel(
@@ -156,11 +156,11 @@ async def test_nobody_cancels_the_request_of_another_but_a_moderator(
     told = await refusal(omar, await omar.use("cancel", job=job.id))
     assert told == "Only the person who asked for this picture, or a moderator, can do that."
     assert await omar.autocomplete("cancel", "job", "") == []
-    assert (await served.store.job(job.id)).state is State.WAITING
+    assert (await served.store.jobs.get(job.id)).state is State.WAITING
 
     assert [choice["value"] for choice in await mina.autocomplete("cancel", "job", "")] == [job.id]
     await mina.message_of(await mina.use("cancel", job=job.id))
-    assert (await served.store.job(job.id)).state is State.CANCELLED
+    assert (await served.store.jobs.get(job.id)).state is State.CANCELLED
     told = await refusal(omar, await omar.use("cancel", job=job.id))
     assert told == "Only the person who asked for this picture, or a moderator, can do that."
 
@@ -177,7 +177,7 @@ async def test_who_moderates_one_channel_has_no_say_in_another(
     assert text_of(message).startswith("Only the person who asked")
     served.sandbox.appoint("art", "omar")
     await omar.message_of(await omar.use("cancel", job=job.id))
-    assert (await served.store.job(job.id)).state is State.CANCELLED
+    assert (await served.store.jobs.get(job.id)).state is State.CANCELLED
 
 
 async def test_an_unknown_request_cannot_be_cancelled(served: Served, ravi: Member) -> None:

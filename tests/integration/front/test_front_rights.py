@@ -31,9 +31,9 @@ def forge(served: Served, message: Message, kind: str, custom_id: str) -> None:
 async def half_painted(served: Served, number: int, **values: Any) -> Job:
     """A job of somebody from elsewhere, its first picture painted; nothing is delivered."""
     asked = recipe(prompt=f"secret {number}", variants=2)
-    job = await served.store.enqueue(asked, origin(number, user_id=1, **values))
-    first, _ = await served.store.claim("test", limit=2, ttl=60.0)
-    await served.store.complete(first, artifact=f"aa/{number}.png", seconds=1.0)
+    job = await served.store.jobs.enqueue(asked, origin(number, user_id=1, **values))
+    first, _ = await served.store.leases.claim("test", limit=2, ttl=60.0)
+    await served.store.leases.complete(first, artifact=f"aa/{number}.png", seconds=1.0)
     return job
 
 
@@ -54,7 +54,7 @@ async def test_nobody_repeats_by_its_id_what_they_may_not_see(
         for member in (ravi, mina):  # of whom one moderates
             shown = next(one for one in await member.messages() if one["id"] == message["id"])
             assert await refusal(member, await member.press(shown, label)) == UNKNOWN
-    assert {job.id for job in await served.store.active_jobs()} == {job.id for job in hidden}
+    assert {job.id for job in await served.store.jobs.active()} == {job.id for job in hidden}
 
 
 async def test_a_private_prompt_is_not_repeated_where_others_read_it(served: Served, ravi: Member) -> None:
@@ -63,7 +63,7 @@ async def test_a_private_prompt_is_not_repeated_where_others_read_it(served: Ser
     forge(served, message, "again", f"again:{secret.id}")
     (shown,) = [one for one in await ravi.messages() if one["id"] == message["id"]]
     assert await refusal(ravi, await ravi.press(shown, "Again")) == UNKNOWN
-    assert await served.store.active_jobs() == []
+    assert await served.store.jobs.active() == []
 
 
 async def test_vary_of_a_private_picture_is_private(served: Served, ravi: Member) -> None:
@@ -78,13 +78,13 @@ async def test_a_button_is_acknowledged_while_the_database_hangs(
     served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch, label: str
 ) -> None:
     _, message = await finished(served, ravi, "a boat")
-    look, answers = served.store.job, asyncio.Event()
+    look, answers = served.store.jobs.get, asyncio.Event()
 
     async def hang(job_id: str) -> Job:
         await answers.wait()
         return await look(job_id)
 
-    monkeypatch.setattr(served.store, "job", hang)
+    monkeypatch.setattr(served.store.jobs, "get", hang)
     pressed = await ravi.press(message, label)
     try:
         await ravi.message_of(pressed, lambda one: bool(one["flags"] & LOADING), timeout=10)

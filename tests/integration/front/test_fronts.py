@@ -49,7 +49,7 @@ async def test_each_front_answers_its_shards_and_brings_the_results_of_its_jobs(
     asked["art"] = await mina.imagine(prompt="a circle in public")
     for channel, interaction in asked.items():
         await mina.message_of(interaction, channel=channel)
-    jobs = {job.recipe.prompt: job for job in await first.store.active_jobs()}
+    jobs = {job.recipe.prompt: job for job in await first.store.jobs.active()}
     assert jobs["a direct circle"].origin.front == "first"
     assert jobs["a circle in public"].origin.front == "second"
     for job in jobs.values():
@@ -64,14 +64,14 @@ async def test_what_a_dead_front_has_left_is_brought_by_another(
 ) -> None:
     first, _, end = fronts
     dying = Process(name="second", secret="a", role="front", machine="here", place="here")
-    await first.store.join(dying, ttl=0.0)
+    await first.store.members.join(dying, ttl=0.0)
     interaction = await mina.imagine(prompt="a circle in public")
     await mina.message_of(interaction)
-    (job,) = await first.store.active_jobs()
+    (job,) = await first.store.jobs.active()
     await end.aclose()
     await first.paint(job.id)
-    assert await first.store.claim_deliveries("first", limit=9) == []
-    assert await first.store.release_dead() == ["second"]
+    assert await first.store.deliveries.claim("first", limit=9) == []
+    assert await first.store.members.release_dead() == ["second"]
     await mina.message_of(interaction, lambda message: bool(message["attachments"]))
     assert len(await mina.messages()) == 1
 
@@ -89,8 +89,8 @@ async def test_a_page_that_is_being_turned_at_a_stop_is_turned(
     sandbox: Sandbox, served: Served, ravi: Member
 ) -> None:
     for number in range(1, 12):
-        job = await served.store.enqueue(recipe(), origin(number, user_id=PEOPLE[1].id))
-        await served.store.cancel(job.id, user_id=None)
+        job = await served.store.jobs.enqueue(recipe(), origin(number, user_id=PEOPLE[1].id))
+        await served.store.jobs.cancel(job.id, user_id=None)
     page = await ravi.message_of(await ravi.use("history"))
     sandbox.misbehave(slow_ms=300)
     await ravi.press(page, "Older")
@@ -113,6 +113,6 @@ async def test_a_command_that_is_being_answered_at_a_stop_is_answered_and_later_
         await served.bot.hear_no_more()
     assert not sandbox.connected
     assert served.bot.shard_count == 1  # as many as the sandbox recommends
-    (job,) = await served.store.active_jobs()
+    (job,) = await served.store.jobs.active()
     assert "the last circle" in text_of(await mina.message_of(interaction))
     assert job.message_id is not None

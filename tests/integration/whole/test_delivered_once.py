@@ -62,7 +62,7 @@ def serve(sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address:
 async def ask_for_a_new_message(mina: Member, store: Store, folder: Path) -> str:
     """A job whose result can only come as a new message: its own is not known, its token dead. Its id."""
     await mina.message_of(await mina.imagine(prompt="a boat"))
-    (job,) = await store.active_jobs()
+    (job,) = await store.jobs.active()
     with closing(sqlite3.connect(folder / "queue.sqlite3")) as database, database:
         database.execute("UPDATE jobs SET message_id = NULL, token_expires_at = 0")
     return job.id
@@ -73,7 +73,7 @@ async def pictures(mina: Member) -> list[Any]:
 
 
 async def is_settled(store: Store) -> bool:
-    return (await store.backlog()).undelivered == 0
+    return (await store.jobs.backlog()).undelivered == 0
 
 
 async def test_a_result_whose_process_died_before_the_answer_came_is_not_posted_again(
@@ -89,7 +89,7 @@ async def test_a_result_whose_process_died_before_the_answer_came_is_not_posted_
     async with serve() as served:
         await until(lambda: is_settled(served.store))
     (shown,) = await pictures(mina)
-    assert (await served.store.job(job_id)).message_id == int(shown["id"])
+    assert (await served.store.jobs.get(job_id)).message_id == int(shown["id"])
 
 
 async def test_a_result_that_was_sent_and_could_not_be_marked_is_only_marked_again(
@@ -104,7 +104,7 @@ async def test_a_result_that_was_sent_and_could_not_be_marked_is_only_marked_aga
         raise StoreUnavailable("The queue cannot be reached.")
 
     with monkeypatch.context() as outage:
-        outage.setattr(served.store, "mark_delivered", unreachable)
+        outage.setattr(served.store.deliveries, "mark_delivered", unreachable)
         outage.setattr("bot.delivery.sender.posted_earlier", nothing_found)
         await served.paint(job_id)
         await asyncio.wait_for(tried.wait(), 20.0)
@@ -130,10 +130,10 @@ class RecordingSender(Sender):
 async def test_a_flush_beside_the_running_outbox_sends_nothing_a_second_time(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await store.enqueue(RECIPE, origin(1))
-    (claim,) = await store.claim("worker", limit=1, ttl=60.0)
-    await store.complete(claim, artifact="aa/aa.png", seconds=1.0)
-    claim_deliveries, asked, answer = store.claim_deliveries, asyncio.Event(), asyncio.Event()
+    await store.jobs.enqueue(RECIPE, origin(1))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=60.0)
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    claim_deliveries, asked, answer = store.deliveries.claim, asyncio.Event(), asyncio.Event()
 
     async def slow_at_first(front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
         first = not asked.is_set()
@@ -143,7 +143,7 @@ async def test_a_flush_beside_the_running_outbox_sends_nothing_a_second_time(
             await answer.wait()
         return found
 
-    monkeypatch.setattr(store, "claim_deliveries", slow_at_first)
+    monkeypatch.setattr(store.deliveries, "claim", slow_at_first)
     sender = RecordingSender()
     outbox = Outbox(store, sender, MessageLocks(), front="front", clock=time.time)
     running = asyncio.create_task(outbox.run())

@@ -50,14 +50,14 @@ def noise(claim: Claim) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 async def paint(served: Served, job_id: str, *, fail: int = 0) -> Job:
     """Do what a worker does, with noise for pictures; the first `fail` of them fail."""
-    claims = await served.store.claim("test", limit=9, ttl=60.0)
+    claims = await served.store.leases.claim("test", limit=9, ttl=60.0)
     for number, claim in enumerate(claims):
         if number < fail:
-            await served.store.fail(claim, failure="painting_failed")
+            await served.store.leases.fail(claim, failure="painting_failed")
             continue
         name = await served.artifacts.put(encode_png(noise(claim), claim.request), ".png")
-        await served.store.complete(claim, artifact=name, seconds=1.0)
-    return await served.store.job(job_id)
+        await served.store.leases.complete(claim, artifact=name, seconds=1.0)
+    return await served.store.jobs.get(job_id)
 
 
 async def ask(member: Member, store: Store, **options: Any) -> tuple[Message, Job]:
@@ -65,10 +65,10 @@ async def ask(member: Member, store: Store, **options: Any) -> tuple[Message, Jo
     message = await member.message_of(await member.imagine(prompt=PROMPT, **options))
 
     async def known() -> bool:
-        return (await store.active_jobs())[-1].message_id == int(message["id"])
+        return (await store.jobs.active())[-1].message_id == int(message["id"])
 
     await until(known)
-    return message, (await store.active_jobs())[-1]
+    return message, (await store.jobs.active())[-1]
 
 
 async def with_picture(member: Member) -> Message:
@@ -124,10 +124,10 @@ async def test_the_message_is_known_with_the_job_before_it_says_anything(
         promised = await mina.message_of(interaction, lambda _: True)
 
         async def stored() -> bool:
-            return bool(await served.store.active_jobs())
+            return bool(await served.store.jobs.active())
 
         await until(stored)
-        (job,) = await served.store.active_jobs()
+        (job,) = await served.store.jobs.active()
         assert job.message_id == int(promised["id"])
     finally:
         sandbox.misbehave(rest_5xx=0)
@@ -145,13 +145,13 @@ async def test_several_pictures_come_as_a_grid_and_what_failed_is_said(served: S
 
 async def test_steps_are_shown_while_painting_and_never_over_the_result(served: Served, mina: Member) -> None:
     await ask(mina, served.store)
-    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
-    await served.store.heartbeat({claim: 7}, ttl=60.0)
+    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
+    await served.store.leases.heartbeat({claim: 7}, ttl=60.0)
     await mina.wait_for_message(lambda message: "step 7 of 20" in text_of(message))
-    await served.store.heartbeat({claim: 13}, ttl=60.0)
+    await served.store.leases.heartbeat({claim: 13}, ttl=60.0)
     await mina.wait_for_message(lambda message: "step 13 of 20" in text_of(message))
     name = await served.artifacts.put(encode_png(noise(claim), claim.request), ".png")
-    await served.store.complete(claim, artifact=name, seconds=1.0)
+    await served.store.leases.complete(claim, artifact=name, seconds=1.0)
     await with_picture(mina)
     (last,) = [event["data"] for event in mina.events if event["type"] == "MESSAGE_UPDATE"][-1:]
     assert last["attachments"]
@@ -162,10 +162,10 @@ async def test_progress_that_is_late_is_dropped_and_the_newest_shown(
     served: Served, sandbox: Sandbox, mina: Member
 ) -> None:
     await ask(mina, served.store)
-    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
+    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     sandbox.misbehave(slow_ms=1000)
     for step in range(1, 13):
-        await served.store.heartbeat({claim: step}, ttl=60.0)
+        await served.store.leases.heartbeat({claim: step}, ttl=60.0)
         await asyncio.sleep(0.25)
     sandbox.misbehave(slow_ms=0)
     await mina.wait_for_message(lambda message: "step 12 of 20" in text_of(message))
@@ -181,10 +181,10 @@ async def test_a_person_reads_in_their_language_why_their_picture_begins_anew(
     served: Served, yuna: Member
 ) -> None:
     await ask(yuna, served.store)
-    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
-    await served.store.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.STUCK})
+    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
+    await served.store.leases.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.STUCK})
     await yuna.wait_for_message(lambda message: "장치가 응답하지 않아 다시 시작했습니다." in text_of(message))
-    await served.store.heartbeat({claim: 7}, ttl=60.0)
+    await served.store.leases.heartbeat({claim: 7}, ttl=60.0)
     await yuna.wait_for_message(lambda message: text_of(message).endswith("\n그리는 중: 20스텝 중 7스텝."))
 
 
@@ -217,7 +217,7 @@ async def test_a_private_result_after_the_tokens_end_comes_as_a_direct_message(
     (message,) = await mina.messages(direct["id"])
     assert message["attachments"]
     assert "could no longer be shown" in text_of(message)
-    address = message_address(await served.store.job(job.id))
+    address = message_address(await served.store.jobs.get(job.id))
     assert address == f"https://discord.com/channels/@me/{direct['id']}/{message['id']}"
 
 
@@ -298,24 +298,24 @@ async def test_a_new_message_whose_answer_was_lost_is_posted_once(
     assert await settled(served.store, outcomes) == ["sent"]
     shown = [message for message in await mina.messages() if message["attachments"]]
     assert len(shown) == 1
-    assert (await served.store.job(job.id)).message_id == int(shown[0]["id"])
+    assert (await served.store.jobs.get(job.id)).message_id == int(shown[0]["id"])
 
 
 async def test_a_file_that_is_gone_for_good_is_said_in_the_pictures_place(
     served: Served, mina: Member
 ) -> None:
     await ask(mina, served.store)
-    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
-    await served.store.complete(claim, artifact=f"ab/{'ab' * 32}.png", seconds=1.0)
+    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
+    await served.store.leases.complete(claim, artifact=f"ab/{'ab' * 32}.png", seconds=1.0)
     lost: list[LostFile] = []
 
     async def wanted() -> bool:
-        lost.extend(await served.store.claim_lost([claim.request.lane], limit=1, ttl=60.0))
+        lost.extend(await served.store.files.claim_lost([claim.request.lane], limit=1, ttl=60.0))
         return bool(lost)
 
     await until(wanted)
     assert lost[0].painter.job_id == claim.job_id
-    await served.store.end_wait(lost[0].name, failure="start_changed")
+    await served.store.files.end_wait(lost[0].name, failure="start_changed")
     message = await mina.wait_for_message(lambda message: "file is gone" in text_of(message))
     assert "Again" in labels(message)
 
@@ -324,8 +324,8 @@ async def test_a_fault_that_nobody_foresaw_delays_one_result_and_harms_no_other(
     served: Served, mina: Member, outcomes: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ask(mina, served.store)
-    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
-    await served.store.complete(claim, artifact="no name of a file", seconds=1.0)
+    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
+    await served.store.leases.complete(claim, artifact="no name of a file", seconds=1.0)
     await until(lambda: logged(caplog, "for a reason nobody foresaw"))
     _, job = await ask(mina, served.store)
     await paint(served, job.id)

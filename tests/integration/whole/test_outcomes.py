@@ -56,10 +56,10 @@ async def ask(member: Member, served: Served, **options: Any) -> tuple[Message, 
     )
 
     async def known() -> bool:
-        return (await served.store.active_jobs())[-1].message_id == int(message["id"])
+        return (await served.store.jobs.active())[-1].message_id == int(message["id"])
 
     await until(known)
-    return message, (await served.store.active_jobs())[-1]
+    return message, (await served.store.jobs.active())[-1]
 
 
 async def direct(member: Member) -> list[Message]:
@@ -129,7 +129,7 @@ async def test_an_archived_thread_is_woken_by_the_result(
     assert await outcome.only(job) == "sent"
     shown = [message for message in await mina.messages("sketches") if message["attachments"]]
     assert [message["id"] == queued["id"] for message in shown] == [False]
-    assert (await served.store.job(job.id)).message_id == int(shown[0]["id"])
+    assert (await served.store.jobs.get(job.id)).message_id == int(shown[0]["id"])
 
 
 async def test_a_locked_thread_leaves_direct_messages(
@@ -147,11 +147,11 @@ async def test_a_dead_token_is_asked_once_however_often_progress_and_result_come
 ) -> None:
     queued, job = await ask(mina, served)
     sandbox.misbehave(expire_tokens=True)
-    (claim,) = await served.store.claim("test", limit=1, ttl=60.0)
+    (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     for step in (3, 9):
-        await served.store.heartbeat({claim: step}, ttl=60.0)
+        await served.store.leases.heartbeat({claim: step}, ttl=60.0)
         await mina.wait_for_message(lambda message, step=step: f"step {step} of" in text_of(message))
-    await served.store.give_back(claim)
+    await served.store.leases.give_back(claim)
     assert await outcome.only(job) == "edited"
     assert sandbox.invalid_requests == 1
     assert (await mina.messages())[0]["id"] == queued["id"]
@@ -166,7 +166,7 @@ async def test_a_long_retry_after_is_waited_for_outside_of_the_client_and_nothin
     await served.paint(job.id)
 
     async def put_off() -> bool:
-        return not await served.store.undelivered(limit=9)
+        return not await served.store.deliveries.undelivered(limit=9)
 
     await until(put_off)
     asked = sandbox.invalid_requests

@@ -46,13 +46,13 @@ async def working(
 
 
 async def painted(store: Store, recipe: Recipe, number: int) -> Job:
-    job = await store.enqueue(recipe, origin(number))
+    job = await store.jobs.enqueue(recipe, origin(number))
 
     async def ended() -> bool:
-        return (await store.job(job.id)).state.final
+        return (await store.jobs.get(job.id)).state.final
 
     await until(ended)
-    return await store.job(job.id)
+    return await store.jobs.get(job.id)
 
 
 def name_of(job: Job, index: int = 0) -> str:
@@ -110,14 +110,14 @@ async def test_a_persons_own_picture_is_not_painted_again_and_they_are_told(
 async def test_a_picture_of_a_size_that_is_gone_from_the_offer_is_not_painted_again(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    old = await store.enqueue(replace(SMALL, width=128), origin(1))
-    (claim,) = await store.claim("another", limit=1, ttl=60.0)
+    old = await store.jobs.enqueue(replace(SMALL, width=128), origin(1))
+    (claim,) = await store.leases.claim("another", limit=1, ttl=60.0)
     lost = await keep(store, artifacts, b"a picture of that size", ".png")
-    await store.complete(claim, artifact=lost, seconds=1.0)
+    await store.leases.complete(claim, artifact=lost, seconds=1.0)
     await artifacts.delete(lost)
     async with working(tiny_engine, store, artifacts):
         failed = await painted(store, replace(SMALL, init_image=lost), 2)
-    assert (await store.job(old.id)).state is State.DONE
+    assert (await store.jobs.get(old.id)).state is State.DONE
     assert failed.images[0].failure == "start_not_offered"
 
 
@@ -125,30 +125,30 @@ async def test_a_picture_that_only_another_worker_paints_is_waited_for(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     other = replace(SMALL, width=128)
-    await store.announce("another", lanes=[other.lane], seats=1, ttl=60.0)
-    await store.enqueue(other, origin(1))
-    (claim,) = await store.claim("another", limit=1, ttl=60.0)
+    await store.offers.announce("another", lanes=[other.lane], seats=1, ttl=60.0)
+    await store.jobs.enqueue(other, origin(1))
+    (claim,) = await store.leases.claim("another", limit=1, ttl=60.0)
     png = encode_png(np.zeros((64, 128, 3), np.uint8), other.request(0))
     lost = await keep(store, artifacts, png, ".png")
-    await store.complete(claim, artifact=lost, seconds=1.0)
+    await store.leases.complete(claim, artifact=lost, seconds=1.0)
     await artifacts.delete(lost)
 
     async def paint_again() -> bool:
-        if not await store.claim_lost([other.lane], limit=1, ttl=60.0):
+        if not await store.files.claim_lost([other.lane], limit=1, ttl=60.0):
             return False
         await keep(store, artifacts, png, ".png")
-        await store.end_wait(lost)
+        await store.files.end_wait(lost)
         return True
 
     async with working(tiny_engine, store, artifacts):
-        job = await store.enqueue(replace(SMALL, init_image=lost, strength=0.5), origin(2))
+        job = await store.jobs.enqueue(replace(SMALL, init_image=lost, strength=0.5), origin(2))
         await until(paint_again)
 
         async def ended() -> bool:
-            return (await store.job(job.id)).state.final
+            return (await store.jobs.get(job.id)).state.final
 
         await until(ended)
-    assert (await store.job(job.id)).state is State.DONE
+    assert (await store.jobs.get(job.id)).state is State.DONE
 
 
 @pytest.fixture
@@ -173,14 +173,14 @@ async def test_a_lost_picture_is_not_given_up_because_it_cannot_be_written_for_a
         folder.symlink_to(tmp_path / "a disk that is not mounted")
 
         async def put_off_twice() -> bool:
-            assert (await store.want_files([name])).failure is None  # as whoever is to show it asks
+            assert (await store.files.want([name])).failure is None  # as whoever is to show it asks
             return caplog.text.count("is tried again with the next lease: Results in") > 1
 
         await until(put_off_twice)
         folder.unlink()
 
         async def back() -> bool:
-            await store.want_files([name])
+            await store.files.want([name])
             with suppress(MissingArtifact):
                 return await artifacts.get(name) == whole
             return False
@@ -191,10 +191,10 @@ async def test_a_lost_picture_is_not_given_up_because_it_cannot_be_written_for_a
 async def test_a_recipe_that_now_gives_another_picture_is_not_passed_off_as_the_lost_one(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    await store.enqueue(SMALL, origin(1))
-    (claim,) = await store.claim("another", limit=1, ttl=60.0)
+    await store.jobs.enqueue(SMALL, origin(1))
+    (claim,) = await store.leases.claim("another", limit=1, ttl=60.0)
     lost = await keep(store, artifacts, b"painted by earlier weights", ".png")
-    await store.complete(claim, artifact=lost, seconds=1.0)
+    await store.leases.complete(claim, artifact=lost, seconds=1.0)
     await artifacts.delete(lost)
     async with working(tiny_engine, store, artifacts):
         failed = await painted(store, replace(SMALL, init_image=lost), 2)
@@ -207,7 +207,7 @@ async def test_a_button_works_under_a_picture_whose_file_was_swept_away(
     painting: Served, mina: Member, ravi: Member
 ) -> None:
     first = await finished(mina, await mina.imagine(prompt="a red circle", seed=5))
-    job = await painting.store.job(first["attachments"][0]["filename"].removesuffix(".png"))
+    job = await painting.store.jobs.get(first["attachments"][0]["filename"].removesuffix(".png"))
     later = time.time() + 31 * DAY
     sweeper = Sweeper(painting.store, painting.artifacts, Bounds(file_seconds=30 * DAY), clock=lambda: later)
     await sweeper.sweep()

@@ -44,26 +44,28 @@ async def working(worker: Worker) -> AsyncIterator[asyncio.Task[None]]:
 
 async def ended(store: Store, *jobs: Job) -> list[Job]:
     async def all_final() -> bool:
-        return all([(await store.job(job.id)).state.final for job in jobs])
+        return all([(await store.jobs.get(job.id)).state.final for job in jobs])
 
     await until(all_final)
-    return [await store.job(job.id) for job in jobs]
+    return [await store.jobs.get(job.id) for job in jobs]
 
 
 async def enqueue_much(store: Store) -> list[Job]:
     """Jobs that together take many heartbeats."""
     long = replace(SMALL, num_inference_steps=150, variants=9)
-    return [await store.enqueue(long, origin(number)) for number in range(1, 13)]
+    return [await store.jobs.enqueue(long, origin(number)) for number in range(1, 13)]
 
 
 async def images_of(store: Store, jobs: Sequence[Job]) -> list[ImageRecord]:
-    return [image for job in jobs for image in (await store.job(job.id)).images]
+    return [image for job in jobs for image in (await store.jobs.get(job.id)).images]
 
 
 async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    jobs = [await store.enqueue(replace(SMALL, seed=seed, variants=3), origin(seed)) for seed in (1, 2, 3)]
+    jobs = [
+        await store.jobs.enqueue(replace(SMALL, seed=seed, variants=3), origin(seed)) for seed in (1, 2, 3)
+    ]
     async with working(make_worker(tiny_engine, store, artifacts)):
         painted = await ended(store, *jobs)
     for job in painted:
@@ -72,7 +74,7 @@ async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
             assert image.artifact is not None
             file = io.BytesIO(await artifacts.get(image.artifact))
             assert read_recipe(file) == job.recipe.request(image.index)
-    assert len(await store.undelivered(limit=10)) == 3
+    assert len(await store.deliveries.undelivered(limit=10)) == 3
 
 
 async def test_the_queue_knows_how_far_an_image_is(
@@ -88,14 +90,14 @@ async def test_the_queue_knows_how_far_an_image_is(
     async with working(make_worker(tiny_engine, store, artifacts)):
         await until(saw_steps)
         for job in jobs:
-            await store.cancel(job.id, user_id=None)
+            await store.jobs.cancel(job.id, user_id=None)
 
 
 async def test_no_lane_waits_while_another_is_full(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     crowd = await enqueue_much(store)
-    other = await store.enqueue(
+    other = await store.jobs.enqueue(
         replace(SMALL, guidance_scale=1.0), origin(99, user_id=crowd[0].origin.user_id)
     )
     async with working(make_worker(tiny_engine, store, artifacts)):
@@ -103,26 +105,26 @@ async def test_no_lane_waits_while_another_is_full(
         assert done.state is State.DONE
         waiting = [image for image in await images_of(store, crowd) if image.state is State.WAITING]
         for job in crowd:
-            await store.cancel(job.id, user_id=None)
+            await store.jobs.cancel(job.id, user_id=None)
     assert len(waiting) > 80
 
 
 async def test_a_cancelled_image_is_stopped_and_makes_room(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    long = await store.enqueue(replace(SMALL, num_inference_steps=150, variants=9), origin(1))
+    long = await store.jobs.enqueue(replace(SMALL, num_inference_steps=150, variants=9), origin(1))
 
     async def painting() -> bool:
-        return (await store.job(long.id)).state is State.RUNNING
+        return (await store.jobs.get(long.id)).state is State.RUNNING
 
     async with working(make_worker(tiny_engine, store, artifacts)):
         await until(painting)
-        await store.cancel(long.id, user_id=ORIGIN.user_id)
-        short = await store.enqueue(SMALL, origin(2))
+        await store.jobs.cancel(long.id, user_id=ORIGIN.user_id)
+        short = await store.jobs.enqueue(SMALL, origin(2))
         (done,) = await ended(store, short)
     assert done.state is State.DONE
-    assert State.RUNNING not in {image.state for image in (await store.job(long.id)).images}
-    assert (await store.job(long.id)).state is State.CANCELLED
+    assert State.RUNNING not in {image.state for image in (await store.jobs.get(long.id)).images}
+    assert (await store.jobs.get(long.id)).state is State.CANCELLED
 
 
 async def test_a_drain_finishes_what_is_being_painted_and_gives_back_the_rest(
@@ -146,37 +148,37 @@ async def test_a_drain_does_not_wait_for_a_start_picture_that_another_worker_pai
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     elsewhere = replace(SMALL, model="elsewhere")
-    await store.announce("other", lanes=[elsewhere.lane], seats={elsewhere.lane: 1}, ttl=3600)
-    await store.enqueue(elsewhere, origin(1))
-    (claim,) = await store.claim("other", limit={elsewhere.lane: 1}, ttl=3600)
+    await store.offers.announce("other", lanes=[elsewhere.lane], seats={elsewhere.lane: 1}, ttl=3600)
+    await store.jobs.enqueue(elsewhere, origin(1))
+    (claim,) = await store.leases.claim("other", limit={elsewhere.lane: 1}, ttl=3600)
     name = await artifacts.put(encode_png(np.zeros((64, 64, 3), np.uint8), claim.request), ".png")
-    await store.complete(claim, artifact=name, seconds=1.0)
+    await store.leases.complete(claim, artifact=name, seconds=1.0)
     await artifacts.delete(name)
-    job = await store.enqueue(replace(SMALL, init_image=name), origin(2))
+    job = await store.jobs.enqueue(replace(SMALL, init_image=name), origin(2))
 
     async def wanted() -> bool:
-        return bool(await store.claim_lost([elsewhere.lane], limit=1, ttl=3600))
+        return bool(await store.files.claim_lost([elsewhere.lane], limit=1, ttl=3600))
 
     async with working(make_worker(tiny_engine, store, artifacts)):
         await until(wanted)
-    assert [image.state for image in (await store.job(job.id)).images] == [State.WAITING]
+    assert [image.state for image in (await store.jobs.get(job.id)).images] == [State.WAITING]
 
 
 async def test_nothing_that_is_claimed_at_the_very_moment_of_a_drain_is_held_for_ever(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await store.enqueue(SMALL, origin(1))
+    await store.jobs.enqueue(SMALL, origin(1))
     worker = make_worker(tiny_engine, store, artifacts)
-    claim = store.claim
+    claim = store.leases.claim
 
     async def stopped_meanwhile(*arguments: Any, **options: Any) -> list[Claim]:
         claims = await claim(*arguments, **options)
         worker.drain()
         return claims
 
-    monkeypatch.setattr(store, "claim", stopped_meanwhile)
+    monkeypatch.setattr(store.leases, "claim", stopped_meanwhile)
     await worker.run()
-    assert (await store.counts())[State.RUNNING] == 0  # given back, or begun and painted
+    assert (await store.jobs.counts())[State.RUNNING] == 0  # given back, or begun and painted
 
 
 async def test_what_cannot_be_finished_in_time_at_a_drain_is_given_back(
@@ -191,23 +193,23 @@ async def test_what_cannot_be_finished_in_time_at_a_drain_is_given_back(
     async with working(worker):
         await until(begun)
     assert State.RUNNING not in {image.state for image in await images_of(store, jobs)}
-    assert await store.recover("worker") == 0
+    assert await store.leases.recover("worker") == 0
 
 
 async def test_stopped_now_it_gives_everything_back_and_the_next_start_paints_it(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    job = await store.enqueue(replace(SMALL, num_inference_steps=100, variants=2), origin(1))
+    job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=100, variants=2), origin(1))
 
     async def running() -> bool:
-        return (await store.job(job.id)).state is State.RUNNING
+        return (await store.jobs.get(job.id)).state is State.RUNNING
 
     task = asyncio.create_task(make_worker(tiny_engine, store, artifacts).run())
     await until(running)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert {image.state for image in (await store.job(job.id)).images} == {State.WAITING}
+    assert {image.state for image in (await store.jobs.get(job.id)).images} == {State.WAITING}
     async with working(make_worker(tiny_engine, store, artifacts)):
         (done,) = await ended(store, job)
     assert done.state is State.DONE
@@ -217,7 +219,7 @@ async def test_an_image_that_cannot_be_kept_fails_with_a_name_that_people_are_to
     tiny_engine: Engine, store: Store, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
-    job = await store.enqueue(SMALL, origin(1))
+    job = await store.jobs.enqueue(SMALL, origin(1))
     worker = make_worker(tiny_engine, store, Artifacts(str(tmp_path / "file")), lease_seconds=0.5)
     async with working(worker):
         (failed,) = await ended(store, job)
@@ -227,14 +229,14 @@ async def test_an_image_that_cannot_be_kept_fails_with_a_name_that_people_are_to
 async def test_an_image_of_a_size_that_left_the_configuration_fails_and_its_person_is_told(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gone = await store.enqueue(replace(SMALL, width=512), origin(1))
-    kept = await store.enqueue(SMALL, origin(2))
+    gone = await store.jobs.enqueue(replace(SMALL, width=512), origin(1))
+    kept = await store.jobs.enqueue(SMALL, origin(2))
     worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, grace_seconds=0.5)
     async with working(worker):
         failed, done = await ended(store, gone, kept)
     assert (failed.state, failed.images[0].failure) == (State.FAILED, "not_offered")
     assert done.state is State.DONE
-    assert {delivery.job.id for delivery in await store.undelivered(limit=9)} == {gone.id, kept.id}
+    assert {delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)} == {gone.id, kept.id}
     assert "images wait for what no worker offers (tiny:512x64:guided)" in caplog.text
 
 
@@ -246,7 +248,7 @@ async def test_a_picture_is_started_from_the_kept_one_and_told_in_the_steps_it_m
     png = encode_png(start, SMALL.request(0))
     name = await artifacts.put(png, ".png")
     asked = replace(SMALL, num_inference_steps=10, strength=0.3, init_image=name, mask_image=name)
-    job = await store.enqueue(asked, origin(1))
+    job = await store.jobs.enqueue(asked, origin(1))
     async with working(make_worker(tiny_engine, store, artifacts)):
         (done,) = await ended(store, job)
     assert (done.state, done.images[0].step) == (State.DONE, 3)
@@ -269,7 +271,7 @@ async def test_a_start_picture_is_decoded_once_a_job_and_never_on_the_event_loop
         return decode(data, what, background=background)
 
     monkeypatch.setattr(pictures, "_read", look_on)
-    job = await store.enqueue(replace(SMALL, init_image=name, strength=0.5, variants=6), origin(1))
+    job = await store.jobs.enqueue(replace(SMALL, init_image=name, strength=0.5, variants=6), origin(1))
     async with working(make_worker(tiny_engine, store, artifacts)):
         (done,) = await ended(store, job)
     assert [image.state for image in done.images] == [State.DONE] * 6
@@ -282,8 +284,8 @@ async def test_an_image_whose_start_picture_is_gone_fails_and_the_others_go_on(
 ) -> None:
     name = await artifacts.put(b"a picture", ".png")
     await artifacts.delete(name)
-    gone = await store.enqueue(replace(SMALL, init_image=name), origin(1))
-    kept = await store.enqueue(SMALL, origin(2))
+    gone = await store.jobs.enqueue(replace(SMALL, init_image=name), origin(1))
+    kept = await store.jobs.enqueue(SMALL, origin(2))
     async with working(make_worker(tiny_engine, store, artifacts)):
         failed, done = await ended(store, gone, kept)
     assert (failed.state, failed.images[0].failure) == (State.FAILED, "start_missing")
@@ -293,8 +295,8 @@ async def test_an_image_whose_start_picture_is_gone_fails_and_the_others_go_on(
 async def test_what_an_earlier_life_of_the_worker_held_is_painted_at_once(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    job = await store.enqueue(SMALL, origin(1))
-    assert await store.claim("worker", limit=1, ttl=3600)
+    job = await store.jobs.enqueue(SMALL, origin(1))
+    assert await store.leases.claim("worker", limit=1, ttl=3600)
     async with working(make_worker(tiny_engine, store, artifacts)):
         (done,) = await ended(store, job)
     assert done.state is State.DONE

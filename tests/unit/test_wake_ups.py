@@ -2,28 +2,28 @@
 
 import asyncio
 
-from bot.store.bell import Bell
+from bot.store.wake_ups import WakeUp
 
 
 async def test_a_ring_wakes_everyone_who_waits() -> None:
-    bell = Bell()
-    waiters = [asyncio.create_task(bell.wait(60)) for _ in range(3)]
+    wake_up = WakeUp()
+    waiters = [asyncio.create_task(wake_up.wait(60)) for _ in range(3)]
     await asyncio.sleep(0)
-    bell.ring()
+    wake_up.ring()
     async with asyncio.timeout(5):
         await asyncio.gather(*waiters)
 
 
 async def test_a_ring_that_nobody_heard_wakes_the_next() -> None:
-    bell = Bell()
-    bell.ring()
+    wake_up = WakeUp()
+    wake_up.ring()
     async with asyncio.timeout(5):
-        await bell.wait(60)
+        await wake_up.wait(60)
 
 
 async def test_without_a_ring_the_wait_ends_by_itself() -> None:
-    bell = Bell()
-    bell.ring()
-    await bell.wait(60)
+    wake_up = WakeUp()
+    wake_up.ring()
+    await wake_up.wait(60)
     async with asyncio.timeout(5):
-        await bell.wait(0.01)
+        await wake_up.wait(0.01)

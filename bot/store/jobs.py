@@ -1,4 +1,4 @@
-"""Verbs of the person's side: ask, look, cancel."""
+"""Jobs as people see them: enqueue, look, cancel."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
+from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
 from bot.store.database import insert
 from bot.store.deliveries import shown_by
@@ -28,8 +29,8 @@ _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none
 _ID_LENGTH = 8
 
 
-class QueueVerbs(Verbs):
-    """What commands and buttons do with jobs."""
+class Jobs(Verbs):
+    """What people ask for: enqueued, listed, counted, cancelled."""
 
     async def enqueue(
         self,
@@ -74,7 +75,7 @@ class QueueVerbs(Verbs):
         return await self._accept(wanted, origin, weight, caps, places)
 
     async def _accept(self, wish: Wish, origin: Origin, weight: float, caps: Caps, places: int) -> Job:
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
             known = await _job_of(connection, origin.interaction_id)
             if known is None:
@@ -85,7 +86,7 @@ class QueueVerbs(Verbs):
                 )
                 known = await adding.add(connection)
             job = await load_job(connection, known)
-            news.work = True
+            changes.work = True
         return job
 
     async def check_caps(self, origin: Origin, *, caps: Caps) -> None:
@@ -100,18 +101,18 @@ class QueueVerbs(Verbs):
         `user_id` is who asks, None a moderator. Workers learn it by their next heartbeat at the latest.
         Pictures that are done are delivered. Raises UnknownJob, or NotYours.
         """
-        async with self._changing() as (connection, news):
+        async with self._changing() as (connection, changes):
             await lock_owned_job(connection, job_id, user_id)
-            news.results = await cancel_images(connection, job_id, now=self._clock())
-            news.cancelled = True
+            changes.results = await cancel_images(connection, job_id, now=self._clock())
+            changes.cancelled = True
             return await load_job(connection, job_id)
 
-    async def job(self, job_id: str) -> Job:
+    async def get(self, job_id: str) -> Job:
         """The job of this id, or UnknownJob."""
         async with self._database.read() as connection:
             return await load_job(connection, job_id)
 
-    async def job_by_interaction(self, interaction_id: int) -> Job:
+    async def by_interaction(self, interaction_id: int) -> Job:
         """The job that this interaction made, or UnknownJob."""
         async with self._database.read() as connection:
             job_id = await _job_of(connection, interaction_id)
@@ -119,7 +120,7 @@ class QueueVerbs(Verbs):
                 raise UnknownJob(interaction=interaction_id)
             return await load_job(connection, job_id)
 
-    async def active_jobs(
+    async def active(
         self,
         *,
         user_id: int | None = None,
@@ -188,6 +189,11 @@ class QueueVerbs(Verbs):
             rows = await connection.execute(count.group_by(jobs.c.state))
             found = {row.state: row.jobs for row in rows}
         return {state: found.get(state, 0) for state in wanted}
+
+    async def backlog(self) -> Backlog:
+        """Return how much there is to do, over all jobs."""
+        async with self._database.read() as connection:
+            return await read_backlog(connection, now=self._clock())
 
     async def set_message(self, job_id: str, message_id: int) -> None:
         """Remember the message that shows the job, for when the interaction's token is dead."""
