@@ -17,10 +17,10 @@ from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
 from bot.store.database import insert
 from bot.store.deliveries import shown_by
-from bot.store.families import Wanted, Wish, next_of_family
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.rows import load_job, load_jobs, recipe_values
+from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 from bot.store.verbs import Verbs
@@ -70,7 +70,7 @@ class Jobs(Verbs):
         """
 
         async def wanted(connection: AsyncConnection) -> Wanted:
-            return await next_of_family(connection, job_id)
+            return await next_in_sequence(connection, job_id)
 
         return await self._accept(wanted, origin, weight, caps, places)
 
@@ -230,7 +230,7 @@ class _Adding:
     async def add(self, connection: AsyncConnection) -> str:
         """Store the job and its images; its id, or that of one which the same interaction made meanwhile."""
         job_id: str | None = None
-        while job_id is None:  # a second turn only where the id is taken, or the place in the family
+        while job_id is None:  # repeated only where the id or the place in the sequence is taken
             wanted = await self.wish(connection)
             virtual_time, tags, shares = await self._tags(connection, wanted.recipe)
             job_id = await connection.scalar(
@@ -247,7 +247,7 @@ class _Adding:
         ]
         await _add_images(connection, job_id, wanted.recipe, rows)
         if names := set(wanted.recipe.start_pictures):
-            repeats = "family" in wanted.place
+            repeats = "seed_sequence" in wanted.place
             for name in sorted(names):
                 source = await source_of(connection, name, repeats=repeats)
                 start = {"job_id": job_id, "artifact": name, "source": source}

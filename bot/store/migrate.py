@@ -1,4 +1,4 @@
-"""Brings a database's tables up to date with this version of the bot."""
+"""Brings a database's tables up to date with this version of the bot; forward only."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.util import CommandError
 
 from bot.errors import StoreUnavailable
 
-_FOLDER = Path(__file__).parent / "migrations"
+FOLDER = Path(__file__).parent / "migrations"
+BEFORE_RELEASE = frozenset(f"{number:04}" for number in range(1, 20))
+"""Versions of the tables before the first release; no migration leads from them to v001."""
 _LOCK = 0x5D_1A_C5  # any number that nothing else in the database locks
 
 
 def upgrade(connection: sa.Connection) -> None:
     """Run the migrations that are missing, inside the caller's transaction.
 
-    Raises StoreUnavailable when the database was written by a newer version.
+    Raises StoreUnavailable when the database was written by a newer version, or before the first release.
     """
     if connection.dialect.name == "postgresql":  # SQLite's transaction is alone already
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    if MigrationContext.configure(connection).get_current_revision() in BEFORE_RELEASE:
+        raise StoreUnavailable(
+            "The queue's database was written before the first release: let queue.database name a new one."
+        )
     config = Config()
-    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, "head")

@@ -51,8 +51,8 @@ jobs = sa.Table(
     sa.Column("message_id", sa.BigInteger),
     sa.Column("message_channel_id", sa.BigInteger),  # of that message; null for where the job was asked for
     sa.Column("deleted_at", sa.Double),
-    sa.Column("family", sa.String(16)),  # the job that this one repeats; null for the first of its recipe
-    sa.Column("repeat", sa.Integer),  # 1 for the first that repeats it
+    sa.Column("seed_sequence", sa.String(16)),  # the id of its first job; null for that job itself
+    sa.Column("repeat", sa.Integer),  # 1 for the first repeat of the sequence
     sa.Column("tag", sa.Double, nullable=False, server_default="0"),  # its first image's: the fair order
     sa.Column("places", sa.Integer, nullable=False, server_default="1"),  # what it counts against the caps
     sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
@@ -62,7 +62,7 @@ jobs = sa.Table(
     sa.Index(None, "state", "tag", "interaction_id"),  # the fair order of all jobs
     sa.Index(None, "state", "guild_id", "tag", "interaction_id"),  # and of one server's
     sa.Index(None, "user_id", "interaction_id"),  # one person's history
-    sa.Index(None, "family", "repeat", unique=True),
+    sa.Index(None, "seed_sequence", "repeat", unique=True),
     sa.Index(None, "front", "state"),
 )
 HOLDS_TOKEN = jobs.c.interaction_token != sa.literal_column("''")  # spelled out, as the index below has it
@@ -108,7 +108,7 @@ images = sa.Table(
 )
 MAYBE_POISON = images.c.leases_lost > sa.literal_column("0")  # spelled out, as the index below has it
 sa.Index(
-    "ix_images_suspected",
+    "ix_images_maybe_poison",
     images.c.tag,
     images.c.id,
     sqlite_where=MAYBE_POISON,
@@ -135,7 +135,7 @@ files = sa.Table(
     "files",
     metadata,
     sa.Column("name", sa.String(255), primary_key=True),
-    sa.Column("bytes", sa.BigInteger),  # null until it is known, of files that an earlier version kept
+    sa.Column("bytes", sa.BigInteger),  # null until it is known
     sa.Column("state", _FileState, nullable=False),
     sa.Column("changed_at", sa.Double, nullable=False),  # when it came into this state
     sa.Column("used_at", sa.Double, nullable=False),  # when it was last kept, or a job last started from it

@@ -1,119 +1,98 @@
-"""What an earlier version stored is read by this one, on every database."""
+"""A later version of the tables keeps what this one stored, on every database."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from recipes import ORIGIN, origin, recipe
+from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
-import bot.store
+from bot.errors import StoreUnavailable
 from bot.jobs import State
-from bot.store import Store
-from bot.store.database import _create_engine, _parse
+from bot.store import Store, migrate
 
-FIRST = "0001"
-BEFORE_SOURCES = "0018"
-JOB = {
-    "id": "abcd1234",
-    "interaction_id": ORIGIN.interaction_id,
-    "interaction_token": ORIGIN.interaction_token,
-    "token_expires_at": ORIGIN.token_expires_at,
-    "application_id": ORIGIN.application_id,
-    "user_id": ORIGIN.user_id,
-    "guild_id": ORIGIN.guild_id,
-    "channel_id": ORIGIN.channel_id,
-    "locale": ORIGIN.locale,
-    "private": ORIGIN.private,
-    "recipe": (
-        '{"prompt": "a boat", "negative_prompt": "", "seed": 7, "variants": 1, "num_inference_steps": 20,'
-        ' "guidance_scale": 5.0, "sampler": "ddim", "width": 128, "height": 128, "model": "demo"}'
-    ),
-    "state": "waiting",
-    "created_at": 1.0,
-}
-IMAGE = {
-    "job_id": JOB["id"],
-    "index": 0,
-    "seed": 7,
-    "lane": "demo:128x128:guided",
-    "steps": 20,
-    "share": 0.3,
-    "tag": 0.3,
-    "state": "waiting",
-    "step": 0,
-    "fencing_token": 0,
-    "worker_deaths": 0,
-}
+NEXT_MIGRATION = '''
+"""A column that the next version has."""
 
-OLD_JOB = {**JOB, "id": "done5678", "interaction_id": 99, "state": "done", "finished_at": 2.0}
-OLD_IMAGE = {**IMAGE, "job_id": OLD_JOB["id"], "state": "done", "artifact": "bb/old.png"}
+import sqlalchemy as sa
+from alembic import op
+
+revision = "v002"
+down_revision = "v001"
 
 
-def upgrade(connection: sa.Connection, version: str) -> None:
-    """Bring the tables to those of a version."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(bot.store.__file__).parent / "migrations"))
-    config.attributes["connection"] = connection
-    command.upgrade(config, version)
+def upgrade():
+    op.add_column("jobs", sa.Column("mood", sa.String(length=16), nullable=False, server_default="calm"))
+    op.execute(sa.text("UPDATE jobs SET mood = 'done' WHERE finished_at IS NOT NULL"))
+'''
 
 
-def make_first_tables(connection: sa.Connection) -> None:
-    """The tables as the first version had them, with one job that waits in them and one that has ended."""
-    upgrade(connection, FIRST)
-    for table, row in (("jobs", JOB), ("images", IMAGE), ("jobs", OLD_JOB), ("images", OLD_IMAGE)):
-        names = ", ".join(f'"{name}"' for name in row)
-        values = ", ".join(f":{name}" for name in row)
-        connection.execute(sa.text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
+@pytest.fixture
+def next_version(tmp_path: Path) -> Path:
+    """The migrations of this version and one more."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(migrate.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "v002_mood.py").write_text(NEXT_MIGRATION)
+    return folder
 
 
-def start_both_from_uploads(connection: sa.Connection) -> None:
-    """Both jobs start from files that were sent; the second repeats the first."""
-    make_first_tables(connection)
-    upgrade(connection, BEFORE_SOURCES)
-    repeats = "UPDATE jobs SET family = :first, repeat = 1 WHERE id = :second"
-    connection.execute(sa.text(repeats), {"first": JOB["id"], "second": OLD_JOB["id"]})
-    rows = [{"job": JOB["id"], "file": "cc/own.png"}, {"job": OLD_JOB["id"], "file": "cc/lent.png"}]
-    connection.execute(sa.text("INSERT INTO start_pictures (job_id, artifact) VALUES (:job, :file)"), rows)
-
-
-async def test_what_a_stored_repeat_starts_from_was_sent_with_another_job(
-    bare_database_url: str, clock: Clock
+async def test_a_migration_keeps_every_row_and_the_older_version_refuses_the_result(
+    database_url: str, clock: Clock, next_version: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = _create_engine(_parse(bare_database_url))
-    async with engine.begin() as connection:
-        await connection.run_sync(start_both_from_uploads)
-    await engine.dispose()
-
-    store = await Store.open(bare_database_url, clock=clock)
-    assert await store.erasure.files_sent(ORIGIN.user_id) == {"cc/own.png"}
-    await store.close()
-
-
-async def test_a_job_of_the_first_version_is_painted_by_this_one(
-    bare_database_url: str, clock: Clock
-) -> None:
-    engine = _create_engine(_parse(bare_database_url))
-    async with engine.begin() as connection:
-        await connection.run_sync(make_first_tables)
-    await engine.dispose()
-
-    store = await Store.open(bare_database_url, clock=clock)
-    job = await store.jobs.get("abcd1234")
-    assert job.recipe == recipe(prompt="a boat")
-    later = await store.jobs.enqueue(recipe(), origin(3, user_id=3))  # of a larger tag than the old job's 0.3
-    assert [(await store.positions.of(each.id)).place for each in (job, later)] == [1, 2]
-    assert job in await store.jobs.history(ORIGIN.user_id, limit=9)
+    store = await Store.open(database_url, clock=clock)
+    painted = await store.jobs.enqueue(recipe(prompt="a boat"), ORIGIN)
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-    await store.jobs.cancel(later.id, user_id=None)
-    assert (claim.request, claim.init_image) == (job.recipe.request(0), None)
-    done = await store.leases.complete(claim, artifact="aa/aa.png", seconds=2.0)
-    assert done.state is State.DONE
-    assert (await store.jobs.enqueue_again(job.id, origin(2))).recipe.seed == 8
-    assert await store.deliveries.delete_result(job.id, user_id=None) == ["aa/aa.png"]
-    assert await store.retention.drop_files(before=2.0, limit=9) == []
-    assert await store.retention.drop_files(before=3.0, limit=9) == ["bb/old.png"]
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=2.0)
+    waiting = await store.jobs.enqueue(recipe(prompt="a star"), origin(2))
+    before = {job.id: await store.jobs.get(job.id) for job in (painted, waiting)}
     await store.close()
+
+    with monkeypatch.context() as upgraded:
+        upgraded.setattr(migrate, "FOLDER", next_version)
+        store = await Store.open(database_url, clock=clock)
+        async with store._shared.database.read() as connection:
+            rows = await connection.execute(sa.text("SELECT id, mood FROM jobs"))
+            moods = {row.id: row.mood for row in rows}
+        assert moods == {painted.id: "done", waiting.id: "calm"}
+        assert {job_id: await store.jobs.get(job_id) for job_id in before} == before
+        (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+        assert (await store.leases.complete(claim, artifact="bb/bb.png", seconds=2.0)).state is State.DONE
+        delivered = await store.deliveries.claim("front", limit=9)
+        assert [delivery.job.id for delivery in delivered] == [painted.id, waiting.id]
+        await store.close()
+
+    with pytest.raises(StoreUnavailable, match="newer version"):
+        await Store.open(database_url)
+
+
+async def test_a_migration_that_fails_changes_nothing(
+    database_url: str, clock: Clock, next_version: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await Store.open(database_url, clock=clock)
+    job = await store.jobs.enqueue(RECIPE, ORIGIN)
+    await store.close()
+    broken = next_version / "versions" / "v002_mood.py"
+    broken.write_text(NEXT_MIGRATION + '    op.execute(sa.text("UPDATE nowhere SET mood = 1"))\n')
+    with monkeypatch.context() as upgraded:
+        upgraded.setattr(migrate, "FOLDER", next_version)
+        with pytest.raises((StoreUnavailable, sa.exc.DBAPIError)):
+            await Store.open(database_url, clock=clock)
+    store = await Store.open(database_url, clock=clock)
+    assert await store.jobs.get(job.id) == job
+    await store.close()
+
+
+async def test_tables_from_before_the_first_release_are_refused_with_what_to_do(
+    database_url: str,
+) -> None:
+    store = await Store.open(database_url)
+    async with store._shared.database.write() as connection:
+        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '0019'"))
+    await store.close()
+    with pytest.raises(
+        StoreUnavailable, match=r"before the first release: let queue\.database name a new one"
+    ):
+        await Store.open(database_url)

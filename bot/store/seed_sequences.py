@@ -1,0 +1,56 @@
+"""Seed sequences: a job and its repeats have one recipe and consecutive seeds, so no picture repeats.
+
+first job   seed s, variants v   s … s+v-1
+repeat 1                         s+v … s+2v-1
+repeat 2                         s+2v … s+3v-1       of the first job or of repeat 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UnknownJob
+from bot.jobs import Recipe
+from bot.store.rows import recipe_from
+from bot.store.tables import jobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The recipe of a new job, and its place in a seed sequence as values of its row."""
+
+    recipe: Recipe
+    place: dict[str, Any] = field(default_factory=dict)
+
+
+Wish = Callable[[AsyncConnection], Awaitable[Wanted]]
+"""Returns the recipe of a new job; called again where its place in the sequence was taken meanwhile."""
+
+
+async def next_in_sequence(connection: AsyncConnection, job_id: str) -> Wanted:
+    """Return the next repeat in the seed sequence of a job; raises UnknownJob.
+
+    No row is locked: the unique index accepts one of two repeats for the same place. A lock on the first
+    job's row could deadlock, since claims hold rows of jobs while they wait for the virtual clock.
+    """
+    look = sa.select(jobs.c.recipe, jobs.c.seed_sequence, jobs.c.repeat)
+    look = look.where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))  # a deleted job has no recipe
+    row = (await connection.execute(look)).first()
+    if row is None:
+        raise UnknownJob(job=job_id)
+    sequence = row.seed_sequence or job_id
+    last = await connection.scalar(
+        sa.select(sa.func.max(jobs.c.repeat)).where(jobs.c.seed_sequence == sequence)
+    )
+    number = (last or 0) + 1
+    recipe = recipe_from(row.recipe)
+    further = (number - (row.repeat or 0)) * recipe.variants
+    return Wanted(
+        recipe=replace(recipe, seed=(recipe.seed + further) % 2**32),
+        place={"seed_sequence": sequence, "repeat": number},
+    )
