@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack
 from bot import restarts
 from bot.config import Config
 from bot.errors import StoreUnavailable
+from bot.loop_watch import LoopWatch
 from bot.metrics import WELL, Metrics
-from bot.stalls import StallWatch
 from bot.store import Store
 from bot.web.health import Check
 from bot.web.server import serving
@@ -31,7 +31,7 @@ async def watch(
     metrics.worker.process_restarts.set(restarts.count(os.environ))
     backlog = BacklogReader(store, metrics)
     checks["store"] = backlog.check
-    watching = asyncio.create_task(StallWatch(metrics.loop).run(), name="stalls")
+    watching = asyncio.create_task(LoopWatch(metrics.loop).run(), name="loop watch")
     stack.callback(watching.cancel)
     web = config.web
     pages = serving(

@@ -1,13 +1,14 @@
-"""Watches whether the event loop stands still, and says which call held it when it did.
+"""Measures how late the event loop is, and logs which call held it.
 
-While the loop is held, no command is acknowledged and no heartbeat leaves. Two things hold it: a long call of
-its own, and native code in any thread that keeps the interpreter lock. A second thread reads the frames of
-the loop during the first. It cannot run during the second: it reads the frames of all threads as soon as it
-gets the lock, when the thread that kept the lock has just returned from the native call. A machine that gives
-the process no processor makes the loop late too: Linux tells for how long it did.
+While the loop is held, no command is acknowledged and no heartbeat is sent. There are three causes:
 
-The frames are read with the interpreter lock held, never by `faulthandler`: it reads them without the lock,
-and a thread that runs meanwhile may free them, which ends the process with a segmentation fault.
+- A long call on the loop's own thread. A second thread reads the loop's frames meanwhile.
+- Native code in any thread that keeps the interpreter lock. The second thread cannot run meanwhile. It reads
+  the frames of all threads as soon as it has the lock: the native call has just returned.
+- No processor for the process. Linux tells how long a thread waited for one.
+
+Frames are read with the interpreter lock held, never by `faulthandler`. It reads them without the lock: a
+thread that runs meanwhile may free them, and the process ends with a segmentation fault.
 """
 
 from __future__ import annotations
@@ -27,35 +28,33 @@ from bot.metrics import STALL_SECONDS, LoopMetrics
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
-FRAMES = 6  # of the innermost calls, as many as say where it is
-RUN_DELAYS = Path(
-    "/proc/thread-self/schedstat"
-)  # nanoseconds on a processor, nanoseconds waiting for one, turns
-OLDEST_GENERATION = 2  # the only collection that can take long
-WAITING = frozenset({"threading.py", "selectors.py", "queue.py"})  # a thread in these lets others run
+FRAMES = 6  # innermost calls in a log line
+RUN_DELAYS = Path("/proc/thread-self/schedstat")  # ns on a processor, ns waiting for one, time slices
+OLDEST_GENERATION = 2  # the only garbage collection that can take long
+WAITING = frozenset({"threading.py", "selectors.py", "queue.py"})  # a thread in these files holds no lock
 
 
 class Lateness:
-    """How late the thread that asks comes back to a timer, and how much of that the machine made it."""
+    """How late the calling thread wakes after each tick, and how much of that it waited for a processor."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._delay = run_delay()
         self.due = clock() + TICK_SECONDS
 
-    def again(self) -> None:
-        """Begin to wait for the next tick."""
+    def restart(self) -> None:
+        """Begin the next tick."""
         self._delay = run_delay()
         self.due = self._clock() + TICK_SECONDS
 
     def seconds(self) -> tuple[float, float]:
-        """Seconds since the tick was due, and those of them that were spent waiting for a processor."""
+        """Return the seconds since the tick was due, and how many of them were a wait for a processor."""
         late = max(0.0, self._clock() - self.due)
         return late, min(late, run_delay() - self._delay)
 
 
-class StallWatch:
-    """Measures the lag of the loop that runs it; a thread looks at what holds the loop, while it is held."""
+class LoopWatch:
+    """Measures the lag of the event loop that runs it. A thread reads which call holds the loop."""
 
     def __init__(
         self,
@@ -69,21 +68,21 @@ class StallWatch:
         self._clock = clock
         self._due = clock()
         self._longest = 0.0
-        self._seen = ""
+        self._held_at = ""
         self._loop_thread = threading.get_ident()
         self._ended = threading.Event()
 
     async def run(self) -> None:
-        """Watch for ever; must be run on the loop's thread."""
+        """Watch until cancelled. Must run on the loop's thread."""
         self._loop_thread = threading.get_ident()
         self._due = self._clock() + TICK_SECONDS
-        collections = Collections(self._limit, self._clock)
+        collections = CollectionWatch(self._limit, self._clock)
         gc.callbacks.append(collections)
-        threading.Thread(target=self._look, name="stall watch", daemon=True).start()
+        threading.Thread(target=self._read_frames, name="loop watch", daemon=True).start()
         lateness, used = Lateness(self._clock), time.thread_time()
         try:
             while True:
-                lateness.again()
+                lateness.restart()
                 self._due = lateness.due
                 await asyncio.sleep(TICK_SECONDS)
                 self._note(*lateness.seconds())
@@ -96,7 +95,7 @@ class StallWatch:
     def _note(self, lag: float, starved: float) -> None:
         self._metrics.lag.observe(lag)
         self._metrics.starved.inc(starved)
-        seen, self._seen = self._seen, ""
+        held_at, self._held_at = self._held_at, ""
         if lag <= self._limit:
             return
         self._metrics.stalls.inc()
@@ -105,40 +104,40 @@ class StallWatch:
         self._longest = max(self._longest, lag)
         self._metrics.longest.set(self._longest)
         log.warning(
-            "the event loop stood still for %.2f s, %.2f s of them without a processor%s",
-            *(lag, starved, f", at {seen}" if seen else ""),
+            "the event loop was blocked for %.2f s, %.2f s of them without a processor%s",
+            *(lag, starved, f", at {held_at}" if held_at else ""),
         )
 
-    def _look(self) -> None:
-        """The thread: remember where the loop is when it is late, and say which threads may have held it."""
+    def _read_frames(self) -> None:
+        """The thread: remember where a late loop is, and log which threads may have kept the lock."""
         lateness = Lateness(self._clock)
         while True:
-            lateness.again()
+            lateness.restart()
             ended = self._ended.wait(TICK_SECONDS)
             overdue = self._clock() - lateness.due > self._limit
-            places = places_of_others() if overdue else []  # before any call that lets other threads go on
+            places = places_of_others() if overdue else []  # before any call that lets other threads run
             if ended:
                 return
             late, starved = lateness.seconds()
             if late - starved > self._limit:
                 log.warning(
-                    "no thread could run Python for %.2f s, as one of these kept the lock of it: %s",
+                    "no thread could run Python for %.2f s: one of these kept the interpreter lock: %s",
                     *(late - starved, "; ".join(places) or "none was seen"),
                 )
-            elif late < self._limit / 2 < self._clock() - self._due and not self._seen:
-                self._seen = place_of(self._loop_thread)
+            elif late < self._limit / 2 < self._clock() - self._due and not self._held_at:
+                self._held_at = place_of(self._loop_thread)
 
 
 def run_delay() -> float:
-    """Seconds that the calling thread has waited for a processor so far; 0 where Linux does not tell."""
+    """Return how many seconds the calling thread has waited for a processor so far; 0 except on Linux."""
     try:
         return int(RUN_DELAYS.read_bytes().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0
 
 
-class Collections:
-    """Says which garbage collections took longer than `limit` seconds: all threads wait for one."""
+class CollectionWatch:
+    """Logs garbage collections that take longer than `limit` seconds: every thread waits for them."""
 
     def __init__(self, limit: float, clock: Callable[[], float]) -> None:
         self._limit = limit
@@ -146,7 +145,7 @@ class Collections:
         self._began = 0.0
 
     def __call__(self, phase: str, info: dict[str, int]) -> None:
-        """What `gc.callbacks` are called with."""
+        """The callback for `gc.callbacks`."""
         if info["generation"] < OLDEST_GENERATION:
             return
         if phase == "start":
@@ -156,13 +155,13 @@ class Collections:
 
 
 def place_of(thread: int) -> str:
-    """Return where a thread is, from the innermost call outwards; empty once it has ended."""
+    """Return where a thread is, innermost call first; empty once the thread has ended."""
     frame = sys._current_frames().get(thread)
     return "" if frame is None else calls_of(frame)
 
 
 def places_of_others() -> list[str]:
-    """Return where every other thread is that may have held the interpreter lock: those that do not wait."""
+    """Return where each other thread is, except threads that wait: they do not keep the interpreter lock."""
     frames = sys._current_frames()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return [
@@ -173,7 +172,7 @@ def places_of_others() -> list[str]:
 
 
 def calls_of(frame: FrameType) -> str:
-    """Return the innermost calls of a frame, as many as say where it is."""
+    """Return the innermost calls of a frame."""
     calls: list[str] = []
     outer: FrameType | None = frame
     while outer is not None and len(calls) < FRAMES:

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from bot import stalls
+from bot import loop_watch
+from bot.loop_watch import CollectionWatch, LoopWatch
 from bot.metrics import Metrics
-from bot.stalls import Collections, StallWatch
 
 
 def hold_the_loop(seconds: float) -> None:
@@ -21,7 +21,7 @@ async def test_a_loop_that_stands_still_is_counted_and_said_with_what_held_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     metrics = Metrics()
-    watching = asyncio.create_task(StallWatch(metrics.loop, limit=0.2).run())
+    watching = asyncio.create_task(LoopWatch(metrics.loop, limit=0.2).run())
     await asyncio.sleep(0.1)
     with caplog.at_level(logging.WARNING):
         hold_the_loop(0.5)
@@ -40,9 +40,9 @@ def hold_the_interpreter(seconds: float) -> None:
 async def test_a_stall_for_want_of_a_processor_is_told_apart(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(stalls, "run_delay", time.monotonic)  # as if all time were spent waiting for one
+    monkeypatch.setattr(loop_watch, "run_delay", time.monotonic)  # as if all time were spent waiting for one
     metrics = Metrics()
-    watching = asyncio.create_task(StallWatch(metrics.loop, limit=0.2).run())
+    watching = asyncio.create_task(LoopWatch(metrics.loop, limit=0.2).run())
     await asyncio.sleep(0.1)
     hold_the_loop(0.5)
     async with asyncio.timeout(20):
@@ -57,7 +57,7 @@ async def test_a_stall_for_want_of_a_processor_is_told_apart(
 
 async def test_native_code_that_keeps_the_interpreter_lock_is_named(caplog: pytest.LogCaptureFixture) -> None:
     """Sooner or later: another thread may get the lock first when the native code returns."""
-    watching = asyncio.create_task(StallWatch(Metrics().loop, limit=0.2).run())
+    watching = asyncio.create_task(LoopWatch(Metrics().loop, limit=0.2).run())
     named = threading.Event()
 
     def serialise() -> None:
@@ -81,7 +81,7 @@ async def test_native_code_that_keeps_the_interpreter_lock_is_named(caplog: pyte
 
 async def test_a_long_garbage_collection_is_said(caplog: pytest.LogCaptureFixture) -> None:
     now = iter([0.0, 1.5])
-    collections = Collections(0.25, lambda: next(now))
+    collections = CollectionWatch(0.25, lambda: next(now))
     for phase in ("start", "stop"):
         collections(phase, {"generation": 0})
         collections(phase, {"generation": 2})
@@ -90,7 +90,7 @@ async def test_a_long_garbage_collection_is_said(caplog: pytest.LogCaptureFixtur
 
 async def test_a_loop_that_is_quick_is_not_complained_of() -> None:
     metrics = Metrics()
-    watching = asyncio.create_task(StallWatch(metrics.loop, limit=10.0).run())
+    watching = asyncio.create_task(LoopWatch(metrics.loop, limit=10.0).run())
     async with asyncio.timeout(20):
         while not metrics.registry.get_sample_value("sdjax_loop_lag_seconds_count"):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.01)
