@@ -24,7 +24,7 @@ from bot.persistence import persistently
 from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.failures import failure_of
-from bot.worker.recreation import PNG, Recreation, extra_of
+from bot.worker.repaint import PNG, Repaint, metadata_of
 from bot.worker.starts import Starts
 from bot.worker.unoffered import GRACE_SECONDS, watch
 from sdjax_engine.engine import Engine
@@ -111,9 +111,7 @@ class Worker:
         self._grace_seconds = grace_seconds
         self._policies = policies
         self._starts = Starts()
-        self._recreation = Recreation(
-            engine, store, artifacts, starts=self._starts, patience_seconds=lease_seconds
-        )
+        self._repaint = Repaint(engine, store, artifacts, starts=self._starts, retry_seconds=lease_seconds)
         self._metrics = metrics or Metrics().worker
         self._threads = Threads("pictures", most=os.cpu_count() or 1)
         self._paintings: dict[asyncio.Task[None], _Painting] = {}
@@ -134,7 +132,7 @@ class Worker:
         watching = asyncio.create_task(
             watch(self._store, grace_seconds=self._grace_seconds), name="worker watch"
         )
-        recreating = asyncio.create_task(self._recreation.watch(), name="worker recreation")
+        repainting = asyncio.create_task(self._repaint.run(), name="worker repaint")
         trimming = asyncio.create_task(trim_regularly(), name="worker heap")
         draining = asyncio.create_task(self._draining.wait(), name="worker drain")
         try:
@@ -144,7 +142,7 @@ class Worker:
         finally:
             await asyncio.sleep(0)  # as in `_finish`
             await _cancelled(list(self._paintings))
-            await _cancelled([heart, watching, recreating, trimming, draining])
+            await _cancelled([heart, watching, repainting, trimming, draining])
         if self._engine_closed is not None:
             raise self._engine_closed
 
@@ -273,7 +271,7 @@ class Worker:
         """
         claim = painting.claim
         names = (claim.init_image, claim.mask_image)
-        start, mask = await self._recreation.pictures(names, begun=painting.on_start)
+        start, mask = await self._repaint.files(names, begun=painting.on_start)
         return replace(claim.request, init_image=start, mask_image=mask)
 
     async def _keep_and_record(self, claim: Claim, image: Image) -> None:
@@ -292,7 +290,7 @@ class Worker:
         await self._record(complete, "withheld" if withheld else "painted")
 
     async def _keep(self, claim: Claim, image: Image) -> str:
-        extra = extra_of(claim.job_id)
+        extra = metadata_of(claim.job_id)
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
         return await self._persistently(lambda: keep(self._store, self._artifacts, png, PNG))
 

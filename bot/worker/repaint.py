@@ -1,7 +1,7 @@
-"""Files that are gone, painted again from the recipe of the image that they belong to, bit for bit.
+"""Repaints files that are lost, bit for bit, from the recipe of the image that each file belongs to.
 
-A picture may have been started from another that is gone too: that one is painted first, and so on down to
-one that is there, or that came from a person and is lost.
+The start picture of a lost picture may be lost too. It is repainted first, and so on back to a file that
+still exists. A lost upload cannot be repainted.
 """
 
 from __future__ import annotations
@@ -37,22 +37,25 @@ log = logging.getLogger(__name__)
 START_MISSING = "start_missing"
 START_NOT_OFFERED = "start_not_offered"
 START_CHANGED = "start_changed"
-LOST_AT_ONCE = 4
-LOST_SECONDS = 300.0  # to paint one, before another worker may try
+REPAINTS_AT_ONCE = 4
+LEASE_SECONDS = 300.0  # of a lost file; afterwards another worker may repaint it
 POLL_SECONDS = 1.0
-PATIENCE_SECONDS = 900.0  # with another worker that offers what is needed
+OTHER_WORKER_SECONDS = 900.0  # how long to wait for a file that only another worker can repaint
 PNG = ".png"
 
 Begun = Callable[[], None]
 
 
-def extra_of(job_id: str) -> Mapping[str, str]:
-    """What a picture's file says beside its recipe: part of its bytes, so of its name."""
+def metadata_of(job_id: str) -> Mapping[str, str]:
+    """Return the metadata of a picture's file, beside its recipe. It changes the file's bytes and name."""
     return {"job": job_id}
 
 
-class Recreation:
-    """Reads files, and has `engine` paint those that are gone. One and the same is painted once at a time."""
+class Repaint:
+    """Reads files, and has `engine` repaint lost files. Each file is repainted once at a time.
+
+    A verb of the store or the disk is retried for about `retry_seconds`.
+    """
 
     def __init__(
         self,
@@ -61,25 +64,25 @@ class Recreation:
         artifacts: Artifacts,
         *,
         starts: Starts,
-        patience_seconds: float,
+        retry_seconds: float,
     ) -> None:
         self._starts = starts
         self._engine = engine
         self._store = store
         self._artifacts = artifacts
-        self._patience_seconds = patience_seconds
+        self._retry_seconds = retry_seconds
         self._threads = Threads("pictures", most=1)
-        self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def picture(self, name: str, *, begun: Begun = lambda: None) -> bytes:
-        """The file of this name; `begun` is called once the devices are at work for it.
+    async def file(self, name: str, *, begun: Begun = lambda: None) -> bytes:
+        """Return the file of this name; call `begun` once the devices work on its repaint.
 
-        Raises LostForGood where the file is gone and cannot be painted again, MissingArtifact where it cannot
-        be read, StoreUnavailable where it cannot be kept, and what the engine raises.
+        Raises LostForGood where the file is lost and cannot be repainted, MissingArtifact where it cannot be
+        read, StoreUnavailable where it cannot be written, and the engine's errors.
         """
-        lock = self._under_way.get(name)
+        lock = self._locks.get(name)
         if lock is None:
-            lock = self._under_way[name] = asyncio.Lock()
+            lock = self._locks[name] = asyncio.Lock()
         async with lock:
             try:
                 return await self._persistently(lambda: self._artifacts.get(name))
@@ -89,80 +92,73 @@ class Recreation:
                 painter = await self._persistently(lambda: self._store.files.painter(name))
                 if painter is None:
                     raise LostForGood(str(missing), failure=START_MISSING) from None
-            return await self._painted_again(name, painter, begun)
+            return await self._repaint(name, painter, begun)
 
-    async def pictures(
-        self, names: Sequence[str | None], *, begun: Begun = lambda: None
-    ) -> list[bytes | None]:
-        """As `picture` for each of `names`, with None where there is none."""
-        return [None if name is None else await self.picture(name, begun=begun) for name in names]
+    async def files(self, names: Sequence[str | None], *, begun: Begun = lambda: None) -> list[bytes | None]:
+        """Call `file` for each of `names`; None for a name that is None."""
+        return [None if name is None else await self.file(name, begun=begun) for name in names]
 
-    async def watch(self) -> None:
-        """Paint again, for ever, what results or other workers wait for."""
-        under_way: set[asyncio.Task[None]] = set()
-        try:
+    async def run(self) -> None:
+        """Repaint the files that results or other workers wait for, until cancelled."""
+        repaints: set[asyncio.Task[None]] = set()
+        async with asyncio.TaskGroup() as group:
             while True:
-                under_way = {task for task in under_way if not task.done()}
-                for lost in await self._claimed(LOST_AT_ONCE - len(under_way)):
-                    under_way.add(asyncio.create_task(self._bring_back(lost), name=f"file {lost.name}"))
+                for lost in await self._claimed(REPAINTS_AT_ONCE - len(repaints)):
+                    task = group.create_task(self._repaint_lost(lost), name=f"file {lost.name}")
+                    repaints.add(task)
+                    task.add_done_callback(repaints.discard)
                 await asyncio.sleep(POLL_SECONDS)
-        finally:
-            for task in under_way:
-                task.cancel()
-            await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _claimed(self, limit: int) -> list[LostFile]:
         if limit <= 0:
             return []
         try:
-            return await self._store.files.claim_lost(self._engine.ready_lanes, limit=limit, ttl=LOST_SECONDS)
+            return await self._store.files.claim_lost(
+                self._engine.ready_lanes, limit=limit, ttl=LEASE_SECONDS
+            )
         except StoreUnavailable as error:
-            log.error("lost files cannot be looked for: %s", error)
+            log.error("lost files cannot be claimed: %s", error)
         except Exception:
-            log.exception("lost files cannot be looked for, for a reason nobody foresaw")
+            log.exception("lost files cannot be claimed: unexpected error")
         return []
 
-    async def _bring_back(self, lost: LostFile) -> None:
+    async def _repaint_lost(self, lost: LostFile) -> None:
+        """Repaint a claimed file and end its lease. After any other error the lease expires."""
         with about(lost.painter.job_id):
-            failure = None
             try:
-                await self.picture(lost.name)
-            except LostForGood as error:
-                failure = error.failure
+                failure = await self._failure(lost.name)
+                await self._persistently(lambda: self._store.files.end_wait(lost.name, failure=failure))
             except (BotError, EngineError) as error:
                 log.warning("the lost file %s is tried again with the next lease: %s", lost.name, error)
-                return
             except Exception:
                 log.exception("the lost file %s is tried again with the next lease", lost.name)
-                return
-            try:
-                await self._persistently(lambda: self._store.files.end_wait(lost.name, failure=failure))
-            except StoreUnavailable as error:
-                log.error("that the file %s is back could not be recorded: %s", lost.name, error)
 
-    async def _by_another(self, name: str, lane: Lane) -> bytes:
-        """The file, once a worker that offers this lane has painted it again; LostForGood without one."""
-        until = time.monotonic() + PATIENCE_SECONDS
+    async def _failure(self, name: str) -> str | None:
+        """Make sure that the file exists; return why it is lost for good, or None."""
+        try:
+            await self.file(name)
+        except LostForGood as error:
+            return error.failure
+        return None
+
+    async def _wait_for_other_worker(self, name: str, lane: Lane) -> bytes:
+        """Return the file once a worker that offers `lane` has repainted it; raises LostForGood."""
+        until = time.monotonic() + OTHER_WORKER_SECONDS
         while time.monotonic() < until and await self._persistently(
             lambda: self._store.offers.is_offered(lane)
         ):
             lost = await self._persistently(lambda: self._store.files.want([name]))
             if lost.failure is not None:
-                raise LostForGood(f"Nobody can paint {name} again.", failure=lost.failure)
+                raise LostForGood(f"No worker can repaint {name}.", failure=lost.failure)
             await asyncio.sleep(POLL_SECONDS)
             with contextlib.suppress(MissingArtifact):
                 return await self._persistently(lambda: self._artifacts.get(name))
-        raise LostForGood(f"Nobody paints {name}, of {lane}, again.", failure=START_NOT_OFFERED)
+        raise LostForGood(f"No worker repaints {name}, of {lane}.", failure=START_NOT_OFFERED)
 
-    async def _painted_again(self, name: str, painter: Painter, begun: Begun) -> bytes:
-        log.info(
-            "the file %s is gone and is painted again, as picture %d of job %s",
-            name,
-            painter.index,
-            painter.job_id,
-        )
+    async def _repaint(self, name: str, painter: Painter, begun: Begun) -> bytes:
+        log.info("the lost file %s is repainted: picture %d of job %s", name, painter.index, painter.job_id)
         if painter.recipe.lane not in self._engine.lanes:
-            return await self._by_another(name, painter.recipe.lane)
+            return await self._wait_for_other_worker(name, painter.recipe.lane)
         request = await self._request(name, painter, begun)
         try:
             recipe = painter.recipe
@@ -170,7 +166,7 @@ class Recreation:
             image = await self._painted(request, start, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
-        extra = extra_of(painter.job_id)
+        extra = metadata_of(painter.job_id)
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
         if await self._artifacts.name(png, PNG) != name:
             raise LostForGood(f"The recipe of {name} now gives another picture.", failure=START_CHANGED)
@@ -178,11 +174,11 @@ class Recreation:
         return png
 
     async def _request(self, name: str, painter: Painter, begun: Begun) -> Request:
-        """The request that painted the file, with the pictures that it was started from."""
+        """Return the request of the lost file, with its start picture and mask."""
         recipe = painter.recipe
-        if name in recipe.start_pictures:  # no file is made from itself: the row is not to be believed
+        if name in recipe.start_pictures:  # a damaged row: no file is its own start picture
             raise LostForGood(f"The file {name} names itself.", failure=START_MISSING)
-        start, mask = await self.pictures((recipe.init_image, recipe.mask_image), begun=begun)
+        start, mask = await self.files((recipe.init_image, recipe.mask_image), begun=begun)
         return replace(recipe.request(painter.index), init_image=start, mask_image=mask)
 
     async def _painted(self, request: Request, start: Fitted | None, begun: Begun) -> Image:
@@ -196,8 +192,8 @@ class Recreation:
             self._engine.cancel(future)
             raise
         if finished.cancelled():
-            raise EngineClosed("The engine was closed while it painted a lost file again.")
+            raise EngineClosed("The engine was closed while it repainted a lost file.")
         return finished.result()
 
     async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
-        return await persistently(verb, seconds=self._patience_seconds)
+        return await persistently(verb, seconds=self._retry_seconds)

@@ -25,7 +25,7 @@ from bot.sandbox.client import Member
 from bot.store import Store
 from bot.sweeper import DAY_SECONDS as DAY
 from bot.sweeper import Bounds, Sweeper
-from bot.worker import recreation
+from bot.worker import repaint
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
@@ -153,7 +153,7 @@ async def test_a_picture_that_only_another_worker_paints_is_waited_for(
 
 @pytest.fixture
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recreation, "LOST_SECONDS", 1.0)
+    monkeypatch.setattr(repaint, "LEASE_SECONDS", 1.0)
 
 
 @pytest.mark.usefixtures("short_leases")
