@@ -149,13 +149,13 @@ def _configured(path: Path) -> Config:
 def _begin_anew(error: EngineClosed) -> NoReturn:
     """Start once more after the engine's death: nothing is lost, and the devices may answer a new process."""
     from bot import restarts
-    from bot.lifetime import leave
+    from bot.shutdown import exit_now
 
     record = restarts.recorded(os.environ, now=time.time())
     if record is None:
         often = f"{restarts.MOST} restarts within an hour have not helped"
         click.echo(f"sdjax-bot: {error} {often}: look at the devices.", err=True)
-        leave(FAILED)
+        exit_now(FAILED)
     log.error("%s The bot restarts.", error)
     flush()
     restarts.begin_anew(record)

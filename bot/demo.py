@@ -12,11 +12,12 @@ from pathlib import Path
 from bot.app.both import serve
 from bot.config import Config
 from bot.errors import BotError
-from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
 from bot.log import set_up
 from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
 from bot.sandbox.community import PEOPLE
 from bot.sandbox.server import Sandbox
+from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.threads import in_uninterruptible_thread
 
 PORT = 8420
 FOLDER = Path("var/demo")
@@ -36,11 +37,11 @@ def run_demo(*, port: int | None, once: bool, report: Report) -> None:
     pictures and compiled programs stay in `var/demo`. Without a `port`, the usual one or any free one.
     """
     set_up("error")
-    run_to_the_end(lambda stop: demo(stop, port=port, once=once, report=report))
+    run_process(lambda shutdown: demo(shutdown, port=port, once=once, report=report))
 
 
-async def demo(stop: Stop, *, port: int | None, once: bool, report: Report) -> None:
-    """Bring up the sandbox and the bot, play the first picture, and serve until `stop`."""
+async def demo(shutdown: Shutdown, *, port: int | None, once: bool, report: Report) -> None:
+    """Bring up the sandbox and the bot, play the first picture, and serve until `shutdown`."""
     sandbox = await open_sandbox(port)
     try:
         with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:
@@ -49,13 +50,12 @@ async def demo(stop: Stop, *, port: int | None, once: bool, report: Report) -> N
                 f"The page:    {sandbox.address}/#mina/art  (commands are there in a moment, pictures when "
                 "it is ready)"
             )
-            running = Running(stop)
-            try:
-                await serve_and_play(configuration(sandbox, Path(folder)), running, stop, once, report)
-            except Stopped:
-                report("Stopping.")
-            finally:
-                await running.close()
+            config = configuration(sandbox, Path(folder))
+            async with BackgroundTasks(shutdown) as tasks:
+                try:
+                    await serve_and_play(config, tasks, shutdown, once, report)
+                except ShutdownRequested:
+                    report("Stopping.")
     finally:
         await sandbox.stop()
 
@@ -96,28 +96,30 @@ def configuration(sandbox: Sandbox, folder: Path) -> Config:
     )
 
 
-async def serve_and_play(config: Config, running: Running, stop: Stop, once: bool, report: Report) -> None:
+async def serve_and_play(
+    config: Config, tasks: BackgroundTasks, shutdown: Shutdown, once: bool, report: Report
+) -> None:
     """Run the bot in its own task, ask for the first picture, and wait for the end."""
     ready, ended = asyncio.Event(), asyncio.Event()
 
     async def bot() -> None:
         try:
-            await serve(config, stop=stop, report=report, ready=ready.set)
+            await serve(config, shutdown=shutdown, report=report, ready=ready.set)
         finally:
             ended.set()
 
-    serving = running.start(bot(), "bot")
+    serving = tasks.start(bot(), "bot")
     try:
-        await running.wait_for(ready.wait())
+        await tasks.wait_for(ready.wait())
         address = config.discord.api_url.partition("/api/")[0]
-        file = await running.wait_for(first_picture(address, report))
+        file = await tasks.wait_for(first_picture(address, report))
         report(f"The picture: {file.resolve()}")
         if not once:
             report(f"The page:    {address}  (Ctrl-C stops)")
-            await running.wait_for(ended.wait())
+            await tasks.wait_for(ended.wait())
     finally:
-        if not stop.draining.is_set():
-            stop.ask()
+        if not shutdown.requested.is_set():
+            shutdown.request()
         await asyncio.wait({serving})
 
 
@@ -134,7 +136,7 @@ async def first_picture(address: str, report: Report) -> Path:
             raise BotError(f"The demo's first picture did not come: {error}") from error
         data = await member.attachment_bytes(message)
         file: Path = FOLDER / message["attachments"][0]["filename"]
-        await in_own_thread(lambda: keep(file, data))
+        await in_uninterruptible_thread(lambda: keep(file, data))
         return file
 
 

@@ -1,7 +1,7 @@
-"""Threads for calls that block: bounded for each kind of work, so that no kind starves another.
+"""Threads for blocking calls, with a limit for each kind of work, so that no kind starves another.
 
-The event loop looks names up in its default executor, so nothing else may block there: a test holds that
-`asyncio.to_thread` is used nowhere in this package.
+The event loop resolves host names in its default executor, so nothing else may block there: a test checks
+that this package never uses `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -17,34 +17,35 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+UNINTERRUPTIBLE = "uninterruptible"
 
 
 class Threads:
     """Runs at most `most` calls at once, each in a thread called `name`.
 
-    A call that hangs keeps its place until it ends. The end of the process waits for no call.
+    A call that hangs keeps its slot until it ends. The exit of the process waits for no call.
     """
 
     def __init__(self, name: str, *, most: int) -> None:
         self._name = name
-        self._places = asyncio.Semaphore(most)
+        self._slots = asyncio.Semaphore(most)
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` returns or raises. Where the caller is cancelled, the call goes on without it."""
-        await self._places.acquire()
+        """Return or raise what `work` returns or raises. Cancelling the caller does not end the call."""
+        await self._slots.acquire()
         loop = asyncio.get_running_loop()
 
-        def leave() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
-                loop.call_soon_threadsafe(self._places.release)
+        def free_slot() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
+                loop.call_soon_threadsafe(self._slots.release)
 
         call = functools.partial(contextvars.copy_context().run, work, *args, **kwargs)
-        return await in_thread(call, self._name, at_end=leave)
+        return await in_thread(call, self._name, at_end=free_slot)
 
     async def run_within(
         self, seconds: float, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `run`; raises TimeoutError after `seconds`, which include the wait for a place."""
+        """Like `run`; raises TimeoutError after `seconds`, which include the wait for a slot."""
         async with asyncio.timeout(seconds):
             return await self.run(work, *args, **kwargs)
 
@@ -52,14 +53,14 @@ class Threads:
 def in_thread(
     work: Callable[[], T], name: str, *, at_end: Callable[[], None] = lambda: None
 ) -> asyncio.Future[T]:
-    """Run `work` in a thread that the end of the process need not wait for; `at_end` is called there."""
+    """Run `work` in a daemon thread of this name; the thread calls `at_end` after `work`."""
     finished: Future[T] = Future()
-    finished.set_running_or_notify_cancel()  # from now on it has a result, wanted or not
+    finished.set_running_or_notify_cancel()  # cancelling the future must not stop `set_result` below
 
     def run() -> None:
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+        except BaseException as error:  # noqa: BLE001 - passed on to the future
             finished.set_exception(error)
         else:
             finished.set_result(result)
@@ -73,3 +74,13 @@ def in_thread(
         at_end()
         raise
     return asyncio.wrap_future(finished)
+
+
+def in_uninterruptible_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Run `work`, such as loading or compiling, in a daemon thread of its own."""
+    return in_thread(work, UNINTERRUPTIBLE)
+
+
+def uninterruptible_thread_runs() -> bool:
+    """Return whether a thread of `in_uninterruptible_thread` is still at work."""
+    return any(thread.name == UNINTERRUPTIBLE for thread in threading.enumerate())

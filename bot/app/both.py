@@ -11,20 +11,20 @@ from bot.app.front import open_front
 from bot.app.queue import open_queue
 from bot.app.worker import Report, open_worker, paint, settled
 from bot.config import Config
-from bot.lifetime import Running, Stop, Stopped, run_to_the_end
+from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 
 log = logging.getLogger(__name__)
 
 
 def run_both(config: Config) -> None:
     """Run the bot on Discord until SIGINT or SIGTERM; raises like `serve`."""
-    run_to_the_end(lambda stop: serve(config, stop=stop, report=log.info))
+    run_process(lambda shutdown: serve(config, shutdown=shutdown, report=log.info))
 
 
 async def serve(
-    config: Config, *, stop: Stop, report: Report, ready: Callable[[], None] = lambda: None
+    config: Config, *, shutdown: Shutdown, report: Report, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Run every part until `stop`; `ready` is called once commands are answered and painted.
+    """Run a front and a worker until `shutdown`; call `ready` once commands are answered and painted.
 
     Raises ConfigurationError, DiscordUnavailable, StoreUnavailable, UnreadableCheckpoint or EngineClosed.
     """
@@ -33,18 +33,17 @@ async def serve(
     async with AsyncExitStack() as stack:
         queue = await open_queue(config, "both", stack)
         front = await open_front(config, queue, stack)
-        running = Running(stop)
-        stack.push_async_callback(running.close)
-        queue.start(running)
+        tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
+        queue.start(tasks)
         try:
-            await running.wait_for(log_in(front.client, token, config.discord.api_url))
-            front.start(running)
+            await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
+            front.start(tasks)
             try:
-                worker = await open_worker(config, queue, report, running, stack)
-                await running.wait_for(front.client.wait_until_ready())
+                worker = await open_worker(config, queue, report, tasks, stack)
+                await tasks.wait_for(front.client.wait_until_ready())
                 ready()
-                await paint(worker, running, stop)
+                await paint(worker, tasks, shutdown)
             finally:
-                await front.drain(stop)
-        except Stopped:
-            log.info("stopped")
+                await front.drain(shutdown)
+        except ShutdownRequested:
+            log.info("shut down")

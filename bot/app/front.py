@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.garbage import spare_living
 from bot.jobs import Job
-from bot.lifetime import Running, Stop, Stopped, run_to_the_end, steady_time
+from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -33,35 +34,42 @@ FLUSH_SECONDS = 10.0
 
 def run_front(config: Config) -> None:
     """Run a front until SIGINT or SIGTERM; raises like `serve`."""
-    run_to_the_end(lambda stop: serve(config, stop=stop))
+    run_process(lambda shutdown: serve(config, shutdown=shutdown))
 
 
-async def serve(config: Config, *, stop: Stop, ready: Callable[[], None] = lambda: None) -> None:
-    """Answer people and deliver results until `stop`; `ready` is called once commands are answered.
+async def serve(config: Config, *, shutdown: Shutdown, ready: Callable[[], None] = lambda: None) -> None:
+    """Answer commands and deliver results until `shutdown`; call `ready` once commands are answered.
 
     Raises ConfigurationError, DiscordUnavailable or StoreUnavailable.
     """
     token = config.discord.read_token()
     async with AsyncExitStack() as stack:
         queue = await open_queue(config, "front", stack)
-        running = Running(stop)
-        stack.push_async_callback(running.close)
-        queue.start(running)
+        tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
+        queue.start(tasks)
         try:
-            learned = await running.wait_for(learn(config, queue.store))
+            learned = await tasks.wait_for(learn(config, queue.store))
             front = await open_front(learned, queue, stack)
-            await running.wait_for(log_in(front.client, token, config.discord.api_url))
-            front.start(running)
+            await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
+            front.start(tasks)
             offers = front.client.parts.offers
-            running.start(follow(config, queue.store, offers, front.change_offers), "offers")
+            tasks.start(follow(config, queue.store, offers, front.change_offers), "offers")
             try:
-                await running.wait_for(front.client.wait_until_ready())
+                await tasks.wait_for(front.client.wait_until_ready())
                 ready()
-                await running.for_ever()
+                await tasks.wait_for_shutdown()
             finally:
-                await front.drain(stop)
-        except Stopped:
-            log.info("stopped")
+                await front.drain(shutdown)
+        except ShutdownRequested:
+            log.info("shut down")
+
+
+def steady_clock(
+    wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+) -> Callable[[], float]:
+    """Return a clock of seconds since the epoch that later changes of the system's clock do not move."""
+    offset = wall() - steady()
+    return lambda: steady() + offset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,24 +80,24 @@ class FrontSide:
     progress: Progress
     outbox: Outbox
 
-    def start(self, running: Running) -> None:
-        """Connect, follow the jobs and deliver for as long as `running` lasts; the client is logged in."""
-        running.start(connect(self.client), "gateway")
-        running.start(self.outbox.run(), "outbox")
-        running.start(self.progress.run(), "progress")
+    def start(self, tasks: BackgroundTasks) -> None:
+        """Connect, follow the jobs and deliver for as long as `tasks` runs; the client is logged in."""
+        tasks.start(connect(self.client), "gateway")
+        tasks.start(self.outbox.run(), "outbox")
+        tasks.start(self.progress.run(), "progress")
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Offer something else from now on; raises like `Bot.change_offers`."""
         self.outbox.offers = offers
         await self.client.change_offers(offers)
 
-    async def drain(self, stop: Stop) -> None:
-        """Hear of nothing new, finish what is being answered, deliver what is due.
+    async def drain(self, shutdown: Shutdown) -> None:
+        """Accept no new command, finish the answers under way, and deliver the results that are due.
 
-        Each has its time, and all is over at once when asked to stop now. What is not done by then is not
-        lost: it waits in the queue for another front or the next start.
+        Each step has a time limit. A second shutdown request ends all of them at once. The rest is not lost:
+        it waits in the queue for another front or the next start.
         """
-        await stop.let_finish(self._finish())
+        await shutdown.drain(self._finish())
 
     async def _finish(self) -> None:
         if self.client.is_closed():
@@ -110,7 +118,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     async def announce(job: Job) -> None:
         await progress.announce(job)
 
-    metrics, clock, name = queue.metrics, steady_time(), queue.name
+    metrics, clock, name = queue.metrics, steady_clock(), queue.name
     client = Bot(
         *(config, queue.store, queue.artifacts),
         name=name,

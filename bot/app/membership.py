@@ -13,11 +13,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from bot.config import Config
 from bot.errors import ConfigurationError, NameTaken, StoreUnavailable
-from bot.lifetime import in_own_thread
 from bot.names import take_name
 from bot.places import place_of
 from bot.store.processes import Living, Process
 from bot.store.store import Store
+from bot.threads import in_uninterruptible_thread
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ async def joined(config: Config, store: Store, role: str) -> AsyncIterator[Membe
 
     Raises ConfigurationError where the others keep results in another place.
     """
-    place = await in_own_thread(lambda: place_of(config.queue.artifacts))
+    place = await in_uninterruptible_thread(lambda: place_of(config.queue.artifacts))
     async with AsyncExitStack() as stack:
         first = 1
         while True:

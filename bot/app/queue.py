@@ -9,8 +9,8 @@ from bot.app.membership import Membership, joined
 from bot.app.watching import watch
 from bot.artifacts import Artifacts
 from bot.config import Config
-from bot.lifetime import Running
 from bot.metrics import Metrics
+from bot.shutdown import BackgroundTasks
 from bot.store import Store
 from bot.sweeper import Sweeper, bounds_of
 from bot.web.health import Check
@@ -35,11 +35,11 @@ class Queue:
         """This process's name, which no other living one has."""
         return self.membership.name
 
-    def start(self, running: Running) -> None:
-        """Be heard of by the others, hear of them, and sweep in our turn, for as long as `running` lasts."""
-        running.start(self.membership.run(), "membership")
-        running.start(self.store.listen(), "wake-ups")
-        running.start(self.sweeper.run(), "sweeper")
+    def start(self, tasks: BackgroundTasks) -> None:
+        """Be heard of by the others, hear of them, and sweep in our turn, for as long as `tasks` runs."""
+        tasks.start(self.membership.run(), "membership")
+        tasks.start(self.store.listen(), "wake-ups")
+        tasks.start(self.sweeper.run(), "sweeper")
 
 
 PARTS = {"front": ("gateway", "outbox"), "worker": ("engine",), "both": ("gateway", "outbox", "engine")}

@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack
 from bot.app.queue import Queue, open_queue
 from bot.config import Config, ModelConfig
 from bot.jobs import SafetyPolicy, Showing
-from bot.lifetime import Running, Stop, Stopped, in_own_thread, run_to_the_end
+from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.threads import in_uninterruptible_thread
 from bot.worker.opening import open_engine, settle
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
@@ -23,44 +24,43 @@ Report = Callable[[str], None]
 
 def run_worker(config: Config) -> None:
     """Run a worker until SIGINT or SIGTERM; raises like `serve`."""
-    run_to_the_end(lambda stop: serve(config, stop=stop, report=log.info))
+    run_process(lambda shutdown: serve(config, shutdown=shutdown, report=log.info))
 
 
 async def serve(
-    config: Config, *, stop: Stop, report: Report, ready: Callable[[], None] = lambda: None
+    config: Config, *, shutdown: Shutdown, report: Report, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Paint what waits in the queue until `stop`; `ready` is called once it is painted.
+    """Paint the queue's images until `shutdown`; call `ready` once the worker claims images.
 
     Raises ConfigurationError, StoreUnavailable, UnreadableCheckpoint or EngineClosed.
     """
     async with AsyncExitStack() as stack:
         queue = await open_queue(config, "worker", stack)
-        running = Running(stop)
-        stack.push_async_callback(running.close)
-        queue.start(running)
+        tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
+        queue.start(tasks)
         try:
-            config = await running.wait_for(settled(config, report))
-            worker = await open_worker(config, queue, report, running, stack)
+            config = await tasks.wait_for(settled(config, report))
+            worker = await open_worker(config, queue, report, tasks, stack)
             ready()
-            await paint(worker, running, stop)
-        except Stopped:
-            log.info("stopped")
+            await paint(worker, tasks, shutdown)
+        except ShutdownRequested:
+            log.info("shut down")
 
 
 async def settled(config: Config, report: Report) -> Config:
     """The configuration with each model's own defaults; raises UnreadableCheckpoint."""
-    return await in_own_thread(lambda: settle(config, report))
+    return await in_uninterruptible_thread(lambda: settle(config, report))
 
 
 async def open_worker(
-    config: Config, queue: Queue, report: Report, running: Running, stack: AsyncExitStack
+    config: Config, queue: Queue, report: Report, tasks: BackgroundTasks, stack: AsyncExitStack
 ) -> Worker:
     """Say what is offered, open the engine, and put a worker before it; `stack` closes it again.
 
     `config` is settled.
     """
     await queue.store.offers.publish([model.offer for model in config.models])
-    engine = await running.wait_for(in_own_thread(lambda: open_engine(config, report)))
+    engine = await tasks.wait_for(in_uninterruptible_thread(lambda: open_engine(config, report)))
     stack.push_async_callback(close, engine)
     lease = config.queue.lease_seconds
     worker = Worker(
@@ -84,19 +84,19 @@ def policy_of(model: ModelConfig) -> SafetyPolicy:
     )
 
 
-async def paint(worker: Worker, running: Running, stop: Stop) -> None:
-    """Run the worker until it is asked to stop, then let it finish what it is painting.
+async def paint(worker: Worker, tasks: BackgroundTasks, shutdown: Shutdown) -> None:
+    """Run the worker until a shutdown is requested, then wait for the images that it is painting.
 
-    What it has not begun goes back to the queue; so does the rest when it is asked to stop now.
+    Images that have not begun go back to the queue. A second request gives the others back too.
     """
-    painting = running.start(worker.run(), "worker")
+    painting = tasks.start(worker.run(), "worker")
     try:
-        await running.for_ever()
+        await tasks.wait_for_shutdown()
     finally:
         worker.drain()
-        await stop.let_finish(painting)
+        await shutdown.drain(painting)
 
 
 async def close(engine: Engine) -> None:
     """Close the engine, whose work is settled; devices that hang are not waited for."""
-    await asyncio.wait({in_own_thread(lambda: engine.close(drain=False))}, timeout=CLOSE_SECONDS)
+    await asyncio.wait({in_uninterruptible_thread(lambda: engine.close(drain=False))}, timeout=CLOSE_SECONDS)

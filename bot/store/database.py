@@ -12,12 +12,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.errors import ConfigurationError, StoreUnavailable
-from bot.lifetime import in_own_thread
 from bot.store.failures import TRANSLATED, unavailable
 from bot.store.migrate import upgrade
 from bot.store.postgresql_server import create_postgresql_engine, postgresql_place
 from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
 from bot.store.wake_ups import listen
+from bot.threads import in_uninterruptible_thread
 
 # What is read belongs to one moment; SQLite's readers have that anyhow.
 _READ_ONLY: dict[str, dict[str, Any]] = {
@@ -59,7 +59,7 @@ class Database:
         if parsed.get_backend_name() == "sqlite":
             place = sqlite_path(parsed)
             with _translated(place):
-                await in_own_thread(lambda: check_file(parsed))
+                await in_uninterruptible_thread(lambda: check_file(parsed))
         else:
             place = postgresql_place(parsed)
         upgrading = cls(_create_engine(_patient(parsed)), place)

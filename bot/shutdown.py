@@ -1,0 +1,130 @@
+"""Running a process: its background tasks, its shutdown on a signal, and its end when a task fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeVar
+
+from bot.threads import uninterruptible_thread_runs
+
+T = TypeVar("T")
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes in Python may keep the interpreter lock while the event loop waits for it.
+
+The loop takes the lock dozens of times to answer one command. Other threads trace programs or prepare runs
+meanwhile. With Python's default of 5 ms the waits add up to seconds before an acknowledgement.
+"""
+
+
+class Shutdown:
+    """The request to shut down. The first request drains the process, the second ends it at once.
+
+    `requested` is set by the first request, `now` by the second.
+    """
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.now = asyncio.Event()
+
+    def request(self) -> None:
+        """Request the shutdown, or after an earlier request the end at once."""
+        (self.now if self.requested.is_set() else self.requested).set()
+
+    def listen(self) -> None:
+        """Call `request` at every SIGINT and SIGTERM."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self.request)
+
+    async def drain(self, work: Awaitable[object]) -> None:
+        """Wait until `work` has ended, with a result or an error; cancel it at the second request."""
+        working, now = asyncio.ensure_future(work), asyncio.create_task(self.now.wait())
+        try:
+            await asyncio.wait({working, now}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            working.cancel()
+            now.cancel()
+            await asyncio.gather(working, now, return_exceptions=True)
+
+
+class ShutdownRequested(Exception):
+    """A wait ended because a shutdown was requested, or because a background task ended."""
+
+
+class BackgroundTasks:
+    """Tasks that run beside the body of `async with`; leaving the body cancels them and waits for their end.
+
+    `wait_for` and `wait_for_shutdown` raise a task's failure in the body.
+    """
+
+    # asyncio.TaskGroup cancels the siblings of a failed task at once. Here they run until the body has
+    # drained: the gateway and the outbox deliver what the worker still finishes.
+
+    def __init__(self, shutdown: Shutdown) -> None:
+        self._shutdown = asyncio.create_task(shutdown.requested.wait(), name="shutdown")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run `work` in a task of this name."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        return task
+
+    async def wait_for(self, wanted: Awaitable[T]) -> T:
+        """Return the result of `wanted`; raises a task's failure, or ShutdownRequested, that comes first."""
+        waiting = asyncio.ensure_future(wanted)
+        try:
+            await asyncio.wait({waiting, self._shutdown, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+            if self._shutdown.done() or not waiting.done():
+                raise ShutdownRequested
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+
+    async def wait_for_shutdown(self) -> NoReturn:
+        """Wait until a task fails or a shutdown is requested; raises the failure or ShutdownRequested."""
+        await self.wait_for(asyncio.Event().wait())
+        raise ShutdownRequested
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        tasks = [self._shutdown, *self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def run_process(work: Callable[[Shutdown], Coroutine[Any, Any, None]]) -> None:
+    """Run `work` as the process's main task; SIGINT and SIGTERM request its shutdown."""
+
+    async def main() -> None:
+        shutdown = Shutdown()
+        shutdown.listen()
+        await work(shutdown)
+
+    sys.setswitchinterval(SWITCH_SECONDS)
+    asyncio.run(main())
+    if uninterruptible_thread_runs():
+        # Python's own exit would unload libraries that the thread is still calling.
+        exit_now(0)
+
+
+def exit_now(status: int) -> NoReturn:
+    """End the process without waiting for any thread."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
