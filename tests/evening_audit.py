@@ -81,7 +81,7 @@ async def audit(store: Store, member: Member, people: Sequence[Person], *, worke
 
 async def _read(store: Store) -> tuple[list[Any], dict[str, list[Any]]]:
     columns = (jobs.c.id, jobs.c.interaction_id, jobs.c.state, deliveries.c.outcome, deliveries.c.message_id)
-    async with store._shared.database.read() as connection:
+    async with store.shared.database.read() as connection:
         with_delivery = sa.select(*columns).join(deliveries, isouter=True).order_by(jobs.c.created_at)
         rows = list(await connection.execute(with_delivery))
         of_job: dict[str, list[Any]] = defaultdict(list)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from bot.app.membership import Membership, joined
 from bot.app.watching import watch
 from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.membership.membership import Membership, joined
+from bot.membership.processes import Processes
 from bot.metrics import Metrics
 from bot.shutdown import BackgroundTasks
 from bot.store import Store
@@ -60,7 +61,7 @@ async def open_queue(config: Config, role: str, stack: AsyncExitStack) -> Queue:
     store = await Store.open(config.queue.database, metrics=metrics.store)
     stack.push_async_callback(store.close)
     artifacts = Artifacts(config.queue.artifacts)
-    membership = await stack.enter_async_context(joined(config, store, role))
+    membership = await stack.enter_async_context(joined(config, Processes(store.shared), role))
     sweeper = Sweeper(store, artifacts, bounds_of(config.retention), clock=store.clock)
     queue = Queue(store=store, artifacts=artifacts, membership=membership, sweeper=sweeper, metrics=metrics)
     queue.checks.update(dict.fromkeys(PARTS[role], starting))

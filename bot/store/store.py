@@ -14,7 +14,6 @@ from bot.store.jobs import Jobs
 from bot.store.leases import Leases
 from bot.store.offers import Offers
 from bot.store.positions import Positions
-from bot.store.processes import Members
 from bot.store.retention import Retention
 from bot.store.verbs import Shared
 
@@ -27,23 +26,22 @@ class Store:
         offers      which models and lanes the workers offer
         leases      which worker paints which image, and until when
         deliveries  results that people have not seen yet
-        members     the processes that are alive
         files       the rows of picture files
         retention   rows and files that are older than the configuration keeps them
         erasure     what belongs to one person or one server, and its deletion
 
-    Each member is given to those who use it. `wake_ups` wake the loops that wait for changes.
+    Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
+    make further members, such as `bot.membership.processes.Processes`, from `shared`.
     """
 
     def __init__(self, shared: Shared) -> None:
-        self._shared = shared
+        self.shared = shared
         self.wake_ups = shared.wake_ups
         self.jobs = Jobs(shared)
         self.positions = Positions(shared)
         self.offers = Offers(shared)
         self.leases = Leases(shared)
         self.deliveries = Deliveries(shared)
-        self.members = Members(shared)
         self.files = Files(shared)
         self.retention = Retention(shared)
         self.erasure = Erasure(shared)
@@ -71,11 +69,11 @@ class Store:
     @property
     def clock(self) -> Callable[[], float]:
         """The time by which everything in the queue is written, in seconds since the epoch."""
-        return self._shared.clock
+        return self.shared.clock
 
     async def tell_time(self) -> None:
         """Read the time of a database that has its own, unless that was done lately."""
-        await self._shared.tell_time()
+        await self.shared.tell_time()
 
     async def listen(self) -> None:
         """Wake loops for the changes of other processes, for ever, where the database can notify.
@@ -83,8 +81,8 @@ class Store:
         Every loop polls as well, so a lost connection costs time only.
         """
         wake_ups = self.wake_ups
-        await self._shared.database.listen(wake_ups.hear, wake_ups.ring_all)
+        await self.shared.database.listen(wake_ups.hear, wake_ups.ring_all)
 
     async def close(self) -> None:
         """Close the connections, after the verbs that run have returned."""
-        await self._shared.database.close()
+        await self.shared.database.close()

@@ -73,7 +73,7 @@ async def test_nothing_gets_stuck_in_a_crowd_and_every_job_ends_once(
         await finish(store)
     counts = await store.jobs.counts()
     assert counts[State.WAITING] == counts[State.RUNNING] == 0
-    async with store._shared.database.read() as connection:
+    async with store.shared.database.read() as connection:
         results = await connection.scalar(sa.select(sa.func.count()).select_from(deliveries))
     assert results == sum(counts.values()) == len(people) * ROUNDS
 

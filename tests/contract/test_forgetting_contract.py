@@ -137,6 +137,6 @@ async def test_a_persons_share_is_forgotten_once_they_have_no_jobs(store: Store)
 
 
 async def _last_tag(store: Store) -> float | None:
-    async with store._shared.database.read() as connection:
+    async with store.shared.database.read() as connection:
         tag: float | None = await connection.scalar(sa.select(last_tags.c.tag))
         return tag

@@ -40,7 +40,7 @@ async def finish_everything(store: Store) -> None:
 
 
 async def check_file(store: Store) -> None:
-    async with store._shared.database.read() as connection:
+    async with store.shared.database.read() as connection:
         assert (await connection.execute(sa.text("PRAGMA integrity_check"))).all() == [("ok",)]
         assert (await connection.execute(sa.text("PRAGMA foreign_key_check"))).all() == []
 

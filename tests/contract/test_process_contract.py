@@ -11,11 +11,11 @@ from stores import TTL, Clock, OpenStore
 
 from bot.errors import NameTaken
 from bot.jobs import Delivery, Job
+from bot.membership.processes import Process, Processes
 from bot.store import Store
-from bot.store.processes import Process
 
 LIFE = 20.0
-WEB = Process(name="web-1", secret="a", role="front", machine="web", place="s3://pictures")
+WEB = Process(name="web-1", secret="a", role="front", machine="web", folder="s3://pictures")
 OTHER = replace(WEB, name="web-2", secret="b")
 
 
@@ -31,38 +31,38 @@ def ids(deliveries: list[Delivery]) -> list[str]:
 
 
 async def test_the_living_are_those_who_were_heard_of_in_time(store: Store, clock: Clock) -> None:
-    assert await store.members.join(WEB, ttl=LIFE) == []
+    assert await Processes(store.shared).join(WEB, ttl=LIFE) == []
     clock.now += LIFE / 2
-    assert await store.members.join(OTHER, ttl=LIFE) == []
+    assert await Processes(store.shared).join(OTHER, ttl=LIFE) == []
     clock.now += LIFE / 2
-    assert [process.name for process in await store.members.living()] == ["web-2"]
-    assert await store.members.beat(OTHER, ttl=LIFE)
-    await store.members.leave(OTHER)
-    assert await store.members.living() == []
-    assert not await store.members.beat(OTHER, ttl=LIFE)
+    assert [process.name for process in await Processes(store.shared).living()] == ["web-2"]
+    assert await Processes(store.shared).beat(OTHER, ttl=LIFE)
+    await Processes(store.shared).leave(OTHER)
+    assert await Processes(store.shared).living() == []
+    assert not await Processes(store.shared).beat(OTHER, ttl=LIFE)
 
 
 async def test_a_stranger_does_not_get_a_living_one_s_name_and_a_later_life_does(
     store: Store, clock: Clock
 ) -> None:
     stranger = replace(WEB, secret="of another machine")
-    await store.members.join(WEB, ttl=LIFE)
+    await Processes(store.shared).join(WEB, ttl=LIFE)
     with pytest.raises(NameTaken, match="web-1"):
-        await store.members.join(stranger, ttl=LIFE)
-    assert await store.members.join(WEB, ttl=LIFE) == []
+        await Processes(store.shared).join(stranger, ttl=LIFE)
+    assert await Processes(store.shared).join(WEB, ttl=LIFE) == []
     clock.now += LIFE
-    assert await store.members.join(stranger, ttl=LIFE) == []
-    assert not await store.members.beat(WEB, ttl=LIFE)
+    assert await Processes(store.shared).join(stranger, ttl=LIFE) == []
+    assert not await Processes(store.shared).beat(WEB, ttl=LIFE)
 
 
 async def test_who_keeps_results_elsewhere_is_told_of_and_not_counted(store: Store, clock: Clock) -> None:
-    await store.members.join(WEB, ttl=LIFE)
-    elsewhere = replace(OTHER, place="folder 5eed")
-    (misfit,) = await store.members.join(elsewhere, ttl=LIFE)
-    assert (misfit.name, misfit.place) == ("web-1", "s3://pictures")
-    assert not await store.members.beat(elsewhere, ttl=LIFE)
+    await Processes(store.shared).join(WEB, ttl=LIFE)
+    elsewhere = replace(OTHER, folder="folder 5eed")
+    (other,) = await Processes(store.shared).join(elsewhere, ttl=LIFE)
+    assert (other.name, other.folder) == ("web-1", "s3://pictures")
+    assert not await Processes(store.shared).beat(elsewhere, ttl=LIFE)
     clock.now += LIFE
-    assert await store.members.join(elsewhere, ttl=LIFE) == []
+    assert await Processes(store.shared).join(elsewhere, ttl=LIFE) == []
 
 
 async def test_of_many_that_join_at_once_those_that_stay_keep_results_in_one_place(
@@ -71,12 +71,14 @@ async def test_of_many_that_join_at_once_those_that_stay_keep_results_in_one_pla
     stores = await asyncio.gather(*(open_store() for _ in range(6)))
     found = await asyncio.gather(
         *(
-            store.members.join(replace(WEB, name=f"web-{number}", place=f"folder {number % 2}"), ttl=LIFE)
+            Processes(store.shared).join(
+                replace(WEB, name=f"web-{number}", folder=f"folder {number % 2}"), ttl=LIFE
+            )
             for number, store in enumerate(stores)
         )
     )
-    assert len({process.place for process in await stores[0].members.living()}) == 1
-    assert sum(misfits == [] for misfits in found) == 3
+    assert len({process.folder for process in await Processes(stores[0].shared).living()}) == 1
+    assert sum(others == [] for others in found) == 3
 
 
 async def test_a_result_is_brought_by_the_front_of_its_job_alone(store: Store, open_store: OpenStore) -> None:
@@ -119,13 +121,13 @@ async def test_what_a_front_holds_it_is_not_given_twice_but_its_next_life_is(sto
 async def test_what_a_dead_front_held_is_brought_by_another_and_its_late_word_changes_nothing(
     store: Store, clock: Clock
 ) -> None:
-    await store.members.join(WEB, ttl=LIFE)
+    await Processes(store.shared).join(WEB, ttl=LIFE)
     job = await painted(store, 1, front="web-1")
     (late,) = await store.deliveries.claim("web-1", limit=9)
-    assert await store.members.release_dead() == []
+    assert await Processes(store.shared).release_dead() == []
     assert await store.deliveries.claim("web-2", limit=9) == []
     clock.now += LIFE
-    assert await store.members.release_dead() == ["web-1"]
+    assert await Processes(store.shared).release_dead() == ["web-1"]
     (taken,) = await store.deliveries.claim("web-2", limit=9)
     assert (taken.job.id, taken.job.origin.front) == (job.id, "web-2")
     await store.deliveries.retry(late, at=clock.now + 500)
@@ -137,13 +139,13 @@ async def test_what_a_dead_front_held_is_brought_by_another_and_its_late_word_ch
 
 
 async def test_a_front_that_leaves_leaves_its_unfinished_jobs_and_keeps_the_others(store: Store) -> None:
-    await store.members.join(WEB, ttl=LIFE)
+    await Processes(store.shared).join(WEB, ttl=LIFE)
     done = await painted(store, 1, front="web-1")
     (delivery,) = await store.deliveries.claim("web-1", limit=9)
     await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=1)
     undelivered = await painted(store, 2, front="web-1")
     waiting = await store.jobs.enqueue(RECIPE, origin(3, front="web-1"))
-    await store.members.leave(WEB)
+    await Processes(store.shared).leave(WEB)
     fronts = [(await store.jobs.get(job.id)).origin.front for job in (done, undelivered, waiting)]
     assert fronts == ["web-1", None, None]
     assert [job.id for job in await store.jobs.active(front="web-2")] == [waiting.id]

@@ -39,7 +39,7 @@ async def test_a_restart_keeps_everything(database_url: str, clock: Clock) -> No
 
 async def test_closing_lets_a_transaction_end_and_begins_no_other(database_url: str) -> None:
     store = await Store.open(database_url)
-    async with store._shared.database.write() as connection:
+    async with store.shared.database.write() as connection:
         closing = asyncio.create_task(store.close())
         await asyncio.sleep(0)  # it has begun to close
         with pytest.raises(StoreUnavailable, match="is closed"):
@@ -58,7 +58,7 @@ async def test_a_new_database_may_be_opened_by_many_at_once(bare_database_url: s
 
 async def test_migrations_make_the_tables_of_the_code(bare_database_url: str) -> None:
     store = await Store.open(bare_database_url)
-    async with store._shared.database.read() as connection:
+    async with store.shared.database.read() as connection:
         differences = await connection.run_sync(
             lambda plain: compare_metadata(MigrationContext.configure(plain), metadata)
         )
@@ -68,7 +68,7 @@ async def test_migrations_make_the_tables_of_the_code(bare_database_url: str) ->
 
 async def test_a_database_of_a_newer_version_is_left_alone(store: Store, database_url: str) -> None:
     await store.jobs.enqueue(RECIPE, ORIGIN)
-    async with store._shared.database.write() as connection:
+    async with store.shared.database.write() as connection:
         await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StoreUnavailable, match="newer version"):
         await Store.open(database_url)
@@ -77,6 +77,6 @@ async def test_a_database_of_a_newer_version_is_left_alone(store: Store, databas
 async def test_an_error_repeats_nothing_of_what_was_to_be_kept(store: Store) -> None:
     secret = "-".join(["a", "secret"])  # so that the traceback does not quote it from here
     with pytest.raises(sa.exc.DBAPIError) as caught:
-        async with store._shared.database.write() as connection:
+        async with store.shared.database.write() as connection:
             await connection.execute(sa.insert(jobs).values(id="x", interaction_token=secret))
     assert secret not in "".join(traceback.format_exception(caught.value))

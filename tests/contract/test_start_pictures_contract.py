@@ -51,7 +51,7 @@ async def test_half_the_steps_move_the_queue_half_as_far(store: Store) -> None:
 async def test_a_recipe_of_an_earlier_version_starts_from_noise(store: Store) -> None:
     job = await store.jobs.enqueue(RECIPE, origin(1))
     known = ("init_image", "mask_image", "strength", "loras")
-    async with store._shared.database.write() as connection:
+    async with store.shared.database.write() as connection:
         stored = await connection.scalar(sa.select(jobs.c.recipe))
         earlier = {name: value for name, value in stored.items() if name not in known}
         await connection.execute(sa.update(jobs).values(recipe=earlier))

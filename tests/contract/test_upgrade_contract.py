@@ -53,7 +53,7 @@ async def test_a_migration_keeps_every_row_and_the_older_version_refuses_the_res
     with monkeypatch.context() as upgraded:
         upgraded.setattr(migrate, "FOLDER", next_version)
         store = await Store.open(database_url, clock=clock)
-        async with store._shared.database.read() as connection:
+        async with store.shared.database.read() as connection:
             rows = await connection.execute(sa.text("SELECT id, mood FROM jobs"))
             moods = {row.id: row.mood for row in rows}
         assert moods == {painted.id: "done", waiting.id: "calm"}
@@ -89,7 +89,7 @@ async def test_tables_from_before_the_first_release_are_refused_with_what_to_do(
     database_url: str,
 ) -> None:
     store = await Store.open(database_url)
-    async with store._shared.database.write() as connection:
+    async with store.shared.database.write() as connection:
         await connection.execute(sa.text("UPDATE alembic_version SET version_num = '0019'"))
     await store.close()
     with pytest.raises(

@@ -10,27 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from bot.app.membership import Membership, joined
 from bot.config import Config, QueueConfig
 from bot.errors import ConfigurationError
+from bot.membership.membership import Membership, joined
+from bot.membership.processes import Process, Processes
 from bot.store import Store
-from bot.store.processes import Process
 
 BEAT, LIFE = 0.05, 0.5
 DEADLINE = 20.0
-WEB = Process(name="web-1", secret="a", role="front", machine="web", place="s3://pictures")
+WEB = Process(name="web-1", secret="a", role="front", machine="web", folder="s3://pictures")
 OTHER = replace(WEB, name="web-2", secret="b")
 
 
 @pytest.fixture
-async def shared(tmp_path: Path) -> AsyncIterator[Store]:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
     yield store
     await store.close()
 
 
 def member(store: Store, process: Process) -> Membership:
-    return Membership(store, process, beat_seconds=BEAT, life_seconds=LIFE)
+    return Membership(Processes(store.shared), process, beat_seconds=BEAT, ttl_seconds=LIFE)
 
 
 @contextlib.asynccontextmanager
@@ -51,22 +51,22 @@ async def until(what: Callable[[], bool]) -> None:
             await asyncio.sleep(BEAT / 5)
 
 
-async def test_fronts_count_each_other_and_miss_one_that_was_killed(shared: Store) -> None:
-    first = member(shared, WEB)
+async def test_fronts_count_each_other_and_miss_one_that_was_killed(store: Store) -> None:
+    first = member(store, WEB)
     async with beating(first):
         async with (
-            beating(member(shared, OTHER)),
-            beating(member(shared, replace(WEB, name="w", role="worker"))),
+            beating(member(store, OTHER)),
+            beating(member(store, replace(WEB, name="w", role="worker"))),
         ):
             await until(lambda: first.fronts == 2)
         await until(lambda: first.fronts == 1)
 
 
 async def test_results_in_two_places_are_refused_while_somebody_lives_who_has_the_other(
-    shared: Store,
+    store: Store,
 ) -> None:
-    astray = member(shared, replace(OTHER, place="folder 5eed"))
-    async with beating(member(shared, WEB)):
+    astray = member(store, replace(OTHER, folder="folder 5eed"))
+    async with beating(member(store, WEB)):
         with pytest.raises(
             ConfigurationError, match=r"web-1 \(front, on this machine\) keeps results in another"
         ):
@@ -75,10 +75,10 @@ async def test_results_in_two_places_are_refused_while_somebody_lives_who_has_th
         await astray.join()  # once the other is missed
 
 
-async def test_a_stranger_of_the_same_name_gets_the_next_number(shared: Store, tmp_path: Path) -> None:
+async def test_a_stranger_of_the_same_name_gets_the_next_number(store: Store, tmp_path: Path) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
     config = Config(queue=QueueConfig(database=url, artifacts=str(tmp_path / "pictures")))
-    async with joined(config, shared, "front") as here:
+    async with joined(config, Processes(store.shared), "front") as here:
         names = [here.name]
     host = names[0].removesuffix("-1")
     stranger = Process(
@@ -86,9 +86,9 @@ async def test_a_stranger_of_the_same_name_gets_the_next_number(shared: Store, t
         secret="of another machine",
         role="front",
         machine=host,
-        place=f"folder {(tmp_path / 'pictures' / '.place').read_text()}",
+        folder=f"folder {(tmp_path / 'pictures' / '.place').read_text()}",
     )
-    assert await shared.members.join(stranger, ttl=60.0) == []
-    async with joined(config, shared, "front") as here:
+    assert await Processes(store.shared).join(stranger, ttl=60.0) == []
+    async with joined(config, Processes(store.shared), "front") as here:
         assert here.name == f"{host}-2"
-    assert [process.name for process in await shared.members.living()] == [stranger.name]
+    assert [process.name for process in await Processes(store.shared).living()] == [stranger.name]

@@ -105,9 +105,9 @@ async def test_the_bot_s_sessions_do_not_depend_on_the_server_s_defaults(
     store = await Store.open(postgres_url)
     settings = ("transaction_isolation", "transaction_read_only", "idle_in_transaction_session_timeout")
     show = [sa.text(f"SHOW {setting}") for setting in settings]
-    async with store._shared.database.write() as connection:
+    async with store.shared.database.write() as connection:
         written = [await connection.scalar(setting) for setting in show]
-    async with store._shared.database.read() as connection:
+    async with store.shared.database.read() as connection:
         read = [await connection.scalar(setting) for setting in show]
     await store.close()
     assert written == ["read committed", "off", "1min"]
@@ -120,7 +120,7 @@ async def waiting_for_locks(store: Store, count: int) -> None:
     waiting = 0
     async with asyncio.timeout(20):
         while waiting < count:
-            async with store._shared.database.read() as connection:
+            async with store.shared.database.read() as connection:
                 waiting = await connection.scalar(sa.text(f"{activity} AND wait_event_type = 'Lock'")) or 0
 
 
@@ -133,7 +133,7 @@ async def test_a_file_that_is_back_and_a_result_that_is_deleted_wait_for_each_ot
     await store.files.expect(name, size=1)
     await store.leases.complete(claim, artifact=name, seconds=1.0)
     await store.files.want([name])
-    async with store._shared.database.write() as connection:
+    async with store.shared.database.write() as connection:
         await connection.execute(sa.select(files.c.name).where(files.c.name == name).with_for_update())
         back = asyncio.create_task(store.files.end_wait(name))
         await waiting_for_locks(store, 1)
@@ -153,7 +153,7 @@ async def test_jobs_that_are_erased_lock_their_images_in_the_order_of_heartbeats
     def image_of(job: Job) -> sa.Select[tuple[int]]:
         return sa.select(images.c.id).where(images.c.job_id == job.id)
 
-    async with store._shared.database.write() as connection:
+    async with store.shared.database.write() as connection:
         await connection.execute(image_of(first).with_for_update())
         erasing = asyncio.create_task(store.erasure.erase([first.id, later.id]))
         await waiting_for_locks(store, 1)

@@ -35,7 +35,7 @@ async def refusal(database: Path) -> str:
 
 
 async def test_commits_are_durable_and_keys_enforced(store: Store) -> None:
-    async with store._shared.database.write() as connection:
+    async with store.shared.database.write() as connection:
         pragmas = [
             await connection.scalar(sa.text(f"PRAGMA {name}"))
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
@@ -45,7 +45,7 @@ async def test_commits_are_durable_and_keys_enforced(store: Store) -> None:
 
 async def test_connections_are_kept_with_their_threads(store: Store) -> None:
     async def read(together: asyncio.Barrier) -> None:
-        async with store._shared.database.read():
+        async with store.shared.database.read():
             await together.wait()
 
     async def threads_after_a_rush() -> set[int | None]:

@@ -48,7 +48,7 @@ class Broken(Jobs):
 async def store_with(kind: type[Jobs], folder: Path) -> Store:
     """A store whose jobs are of this kind."""
     store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
-    store.jobs = kind(store._shared)
+    store.jobs = kind(store.shared)
     return store
 
 

@@ -103,7 +103,7 @@ async def test_a_result_on_its_way_while_everything_is_deleted_does_not_stay(
     await queued(ravi, "a boat")
     job = await job_of(served.store, "a boat")
     async with (
-        served.store._shared.database.write() as connection
+        served.store.shared.database.write() as connection
     ):  # as if the front had died before it noted it
         await connection.execute(sa.update(jobs).values(message_id=None))
     sandbox.misbehave(expire_tokens=True)

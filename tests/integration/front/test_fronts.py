@@ -13,11 +13,11 @@ from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
 from bot.config import Config, DiscordConfig
+from bot.membership.processes import Process, Processes
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.processes import Process
 
 SHARDS = 3  # of two, both the sandbox's server and direct messages would be the first one's
 LIFE = 20.0
@@ -63,15 +63,15 @@ async def test_what_a_dead_front_has_left_is_brought_by_another(
     fronts: tuple[Served, Served, AsyncExitStack], mina: Member
 ) -> None:
     first, _, end = fronts
-    dying = Process(name="second", secret="a", role="front", machine="here", place="here")
-    await first.store.members.join(dying, ttl=0.0)
+    dying = Process(name="second", secret="a", role="front", machine="here", folder="here")
+    await Processes(first.store.shared).join(dying, ttl=0.0)
     interaction = await mina.imagine(prompt="a circle in public")
     await mina.message_of(interaction)
     (job,) = await first.store.jobs.active()
     await end.aclose()
     await first.paint(job.id)
     assert await first.store.deliveries.claim("first", limit=9) == []
-    assert await first.store.members.release_dead() == ["second"]
+    assert await Processes(first.store.shared).release_dead() == ["second"]
     await mina.message_of(interaction, lambda message: bool(message["attachments"]))
     assert len(await mina.messages()) == 1
 

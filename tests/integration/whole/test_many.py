@@ -109,7 +109,7 @@ def _are_there(asked: list[str], messages: list[Message]) -> bool:
 async def at_work(store: Store, workers: int) -> bool:
     """Whether so many workers hold images."""
     holders = sa.select(images.c.worker).where(images.c.state == State.RUNNING).distinct()
-    async with store._shared.database.read() as connection:
+    async with store.shared.database.read() as connection:
         return len(list(await connection.scalars(holders))) == workers
 
 

@@ -1,4 +1,4 @@
-"""Verbs about the processes that share the queue: who lives, where they keep results, what they leave."""
+"""The rows of the processes that share the queue: joining, heartbeats, and the jobs of dead processes."""
 
 from __future__ import annotations
 
@@ -14,66 +14,66 @@ from bot.store.tables import deliveries, jobs, processes
 from bot.store.transitions import ACTIVE
 from bot.store.verbs import Verbs
 
-_JOINING = 0x5D_1A_C6  # any number that nothing else in the database locks
+_JOIN_LOCK = 0x5D_1A_C6  # an advisory lock that nothing else in the database takes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
     """One process that works on the queue.
 
-    `secret` is the same in every life of this name and known to no other bearer of it. `place` is where it
-    keeps results: two processes with one place see the same files.
+    `secret` is the same after a restart under this name, and differs on other machines. `folder` identifies
+    the folder of results: two processes with the same `folder` see the same files.
     """
 
     name: str
     secret: str
     role: str
     machine: str
-    place: str
+    folder: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Living:
-    """What is known of another process, and until when it is taken for alive, in seconds since the epoch."""
+class LivingProcess:
+    """Another process, and when it counts as dead unless it beats again: `expires_at`, in epoch seconds."""
 
     name: str
     role: str
     machine: str
-    place: str
+    folder: str
     expires_at: float
 
 
-class Members(Verbs):
-    """What processes say of themselves to each other."""
+class Processes(Verbs):
+    """The living processes of a queue."""
 
-    async def join(self, process: Process, *, ttl: float) -> list[Living]:
-        """Count this process among the living for the next `ttl` seconds.
+    async def join(self, process: Process, *, ttl: float) -> list[LivingProcess]:
+        """Add this process for the next `ttl` seconds.
 
-        Not where others keep results elsewhere: then these are returned, and nothing was changed. Raises
-        NameTaken where a stranger bears the name.
+        Returns the living processes that keep results in another folder; then nothing was changed. Raises
+        NameTaken where a living process with another secret has the name.
         """
         now = self._clock()
         async with self._database.write() as connection:
-            await _alone(connection)
+            await _lock_joins(connection)
             living = await _living(connection, now)
             for other in living:
                 if other.name == process.name and other.secret != process.secret:
                     raise NameTaken(f"Another living process is called {process.name}.")
-            misfits = [
-                other for other in living if process.name != other.name and process.place != other.place
+            with_other_folder = [
+                other for other in living if process.name != other.name and process.folder != other.place
             ]
-            if not misfits:
+            if not with_other_folder:
                 await _write(connection, process, now=now, expires_at=now + ttl)
-        return [_plain(other) for other in misfits]
+        return [_plain(other) for other in with_other_folder]
 
     async def beat(self, process: Process, *, ttl: float) -> bool:
-        """Stay among the living for the next `ttl` seconds; False when no longer counted: `join` again."""
+        """Stay alive for the next `ttl` seconds; returns False for a dead process: it must `join`."""
         alive = sa.update(processes).where(_is(process)).values(expires_at=self._clock() + ttl)
         async with self._database.write() as connection:
             return bool((await connection.execute(alive)).rowcount)
 
     async def leave(self, process: Process) -> None:
-        """Count no more, and leave unfinished jobs to the other fronts at once."""
+        """Remove this process, and release its unfinished jobs to the other fronts."""
         async with self._changing() as (connection, changes):
             gone = await connection.execute(sa.delete(processes).where(_is(process)))
             if gone.rowcount:
@@ -81,9 +81,9 @@ class Members(Verbs):
             changes.results = True
 
     async def release_dead(self) -> list[str]:
-        """Leave the jobs of fronts that were not heard of in time to the others; returns their names.
+        """Remove dead processes and release their unfinished jobs to the other fronts; returns their names.
 
-        Nobody is taken for dead soon after a jump of the clock: the living are first heard of anew.
+        Soon after a jump of the clock no process counts as dead, so that living processes can beat first.
         """
         await self._shared.tell_time()
         if self._clock.undisturbed < SETTLING_SECONDS:
@@ -104,8 +104,8 @@ class Members(Verbs):
             changes.results = bool(dead)
         return dead
 
-    async def living(self) -> list[Living]:
-        """The processes that were heard of in time, by name."""
+    async def living(self) -> list[LivingProcess]:
+        """Return the living processes, ordered by name."""
         async with self._database.read() as connection:
             return [_plain(row) for row in await _living(connection, self._clock())]
 
@@ -114,10 +114,10 @@ def _is(process: Process) -> sa.ColumnElement[bool]:
     return (processes.c.name == process.name) & (processes.c.secret == process.secret)
 
 
-async def _alone(connection: AsyncConnection) -> None:
-    """Let one process after the other join; SQLite's transactions are alone already."""
+async def _lock_joins(connection: AsyncConnection) -> None:
+    """Let one process join at a time; SQLite runs one writing transaction at a time already."""
     if connection.dialect.name == "postgresql":
-        await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_JOINING)))
+        await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_JOIN_LOCK)))
 
 
 async def _living(connection: AsyncConnection, now: float) -> list[sa.Row[tuple[object, ...]]]:
@@ -130,7 +130,7 @@ async def _write(connection: AsyncConnection, process: Process, *, now: float, e
         "secret": process.secret,
         "role": process.role,
         "machine": process.machine,
-        "place": process.place,
+        "place": process.folder,
         "started_at": now,
         "expires_at": expires_at,
     }
@@ -150,7 +150,7 @@ async def _release_jobs(connection: AsyncConnection, front: str) -> None:
         )
 
 
-def _plain(row: sa.Row[tuple[object, ...]]) -> Living:
-    return Living(
-        name=row.name, role=row.role, machine=row.machine, place=row.place, expires_at=row.expires_at
+def _plain(row: sa.Row[tuple[object, ...]]) -> LivingProcess:
+    return LivingProcess(
+        name=row.name, role=row.role, machine=row.machine, folder=row.place, expires_at=row.expires_at
     )

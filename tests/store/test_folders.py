@@ -11,7 +11,7 @@ import pytest
 
 from bot.artifacts import Artifacts
 from bot.errors import StoreUnavailable
-from bot.places import place_of
+from bot.membership.folders import folder_id
 from bot.store import Store
 from bot.store.mounts import network_file_system
 
@@ -47,14 +47,14 @@ def test_a_network_s_file_system_is_known_by_its_mount(path: str, kind: str | No
 
 def test_one_folder_is_one_place_by_whatever_name(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "pictures")
-    first = place_of(str(tmp_path / "pictures"))
-    assert place_of(f"file://{tmp_path}/pictures") == place_of(str(tmp_path / "link")) == first
-    assert place_of(str(tmp_path / "others")) != first
+    first = folder_id(str(tmp_path / "pictures"))
+    assert folder_id(f"file://{tmp_path}/pictures") == folder_id(str(tmp_path / "link")) == first
+    assert folder_id(str(tmp_path / "others")) != first
 
 
 def test_a_place_elsewhere_is_its_address_and_memory_is_nobody_else_s() -> None:
-    assert place_of("https://files.example/pictures") == "https://files.example/pictures"
-    assert place_of("memory://pictures") != place_of("memory://pictures")
+    assert folder_id("https://files.example/pictures") == "https://files.example/pictures"
+    assert folder_id("memory://pictures") != folder_id("memory://pictures")
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(
         StoreUnavailable, match=r"Results in .*file/pictures cannot be written: Not a directory"
     ):
-        place_of(str(tmp_path / "file" / "pictures"))
+        folder_id(str(tmp_path / "file" / "pictures"))
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def open_to_others(folder: Path) -> dict[str, str]:
 async def put_something(folder: Path) -> None:
     """Use a queue and a folder of results in `folder`, as a process does."""
     store = await Store.open(f"sqlite:///{folder}/var/queue.sqlite3")
-    place_of(str(folder / "var" / "results"))
+    folder_id(str(folder / "var" / "results"))
     await Artifacts(str(folder / "var" / "results")).put(b"a picture", ".png")
     await store.tell_time()
     assert open_to_others(folder) == {}

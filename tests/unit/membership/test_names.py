@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from bot.errors import ConfigurationError
-from bot.names import take_name
+from bot.membership.names import take_name
 
 HOST = socket.gethostname()
 HOLDER = """
 import sys
 from pathlib import Path
-from bot.names import take_name
+from bot.membership.names import take_name
 with take_name("queue", "worker", folder=Path(sys.argv[1])) as name:
     print(name, flush=True)
     sys.stdin.read()
@@ -30,7 +30,7 @@ def holder(folder: Path) -> subprocess.Popen[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
     )
 
 

@@ -1,8 +1,7 @@
-"""A name for this process that no other living one on this machine has, and that a later life gets again.
+"""Gives each process a name that no other living process on this machine has, and that a restart keeps.
 
-Names are numbered within a role: HOST-worker-1, HOST-worker-2 … Each belongs to a small file that is locked
-for as long as its process lives; however that ends, the kernel frees the lock, and the next start takes the
-first name that is free.
+Names are numbered within a role: HOST-worker-1, HOST-worker-2 … Each name has a small file, which its process
+keeps locked. The kernel frees the lock however the process ends. The next process takes the first free name.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from pathlib import Path
 
 from bot.errors import ConfigurationError
 
-# In memory, where it is, since services may have each a private temporary folder, and old files are cleaned.
-_FOLDERS = ("/dev/shm", tempfile.gettempdir())  # noqa: S108 - its own folder in it is checked
+# Memory first: services may each have a private temporary folder, and old files in /tmp are deleted.
+_FOLDERS = ("/dev/shm", tempfile.gettempdir())  # noqa: S108 - the owner of the folder in it is checked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Name:
-    """A name and the secret of its file, which tells lives of this name from strangers that bear it too."""
+    """A name, and the secret in its file. Two processes with one name and two secrets are on two machines."""
 
     name: str
     number: int
@@ -38,21 +37,20 @@ class Name:
         return self.name
 
 
-def usual_folder() -> Path:
-    """Where the files are, readable and writable by this user alone."""
+def default_folder() -> Path:
+    """Return the folder of the files, which only this user can read and write."""
     parent = next(Path(folder) for folder in _FOLDERS if os.access(folder, os.W_OK))
     return parent / f"sdjax-bot-{os.getuid()}"
 
 
 @contextmanager
 def take_name(scope: str, role: str, *, folder: Path | None = None, first: int = 1) -> Iterator[Name]:
-    """Hold the first free name of this host and role from number `first`; `scope` is what it is unique in.
-
-    A name stays with its role: what a front left under it would be nobody's while a worker lived by it.
+    """Hold the first free name of this host and role, from number `first`. Names are unique within `scope`.
 
     Raises ConfigurationError where the folder cannot be trusted or written.
     """
-    folder = folder or usual_folder()
+    # The role is part of the name: a worker that took a front's name would leave the front's jobs to nobody.
+    folder = folder or default_folder()
     _make_private(folder)
     host, digest = socket.gethostname(), hashlib.sha256(f"{role} {scope}".encode()).hexdigest()[:16]
     for number in count(first):
@@ -80,7 +78,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _secret(handle: int) -> str:
-    """What the file says, or now says for the first time."""
+    """Return the secret in the file; write a new one into an empty file."""
     known = os.pread(handle, 64, 0).decode()
     if not known:
         known = secrets.token_hex(16)

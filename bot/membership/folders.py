@@ -1,8 +1,8 @@
-"""Where results are kept, told apart by what is seen there and not by what it is called.
+"""Identifies the folder that results are kept in by what it holds, not by its path.
 
-A folder may be called the same on two machines and be two, or be called differently and be one that both
-have mounted. So a folder holds a small file with a word of its own, and whoever reads the same word sees the
-same files. Any other place is what its address says.
+Two machines may use one path for two folders, or two paths for one folder that both have mounted. So the
+folder holds a small file with a random word: processes that read the same word see the same files. Any other
+address, such as s3://BUCKET/FOLDER, identifies itself.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bot.ownership import make_folder, make_private
 MARK = ".place"
 
 
-def place_of(url: str) -> str:
-    """The place that results go to: equal for two processes where they see the same files; blocks.
+def folder_id(url: str) -> str:
+    """Return the identity of the folder at `url`: equal for two processes that see the same files. Blocks.
 
     Raises StoreUnavailable for a folder that cannot be written.
     """
@@ -32,8 +32,9 @@ def place_of(url: str) -> str:
     if isinstance(files, LocalFileSystem):
         return f"folder {_word_in(Path(root))}"
     if isinstance(files, MemoryFileSystem):
-        return f"memory {secrets.token_hex(8)}"  # nobody else sees it
-    return discreet(str(files.unstrip_protocol(root)))  # it is stored where others read it
+        return f"memory {secrets.token_hex(8)}"  # no other process sees it
+    # The identity is stored where other processes read it, so it holds no password.
+    return discreet(str(files.unstrip_protocol(root)))
 
 
 def _word_in(folder: Path) -> str:
@@ -41,7 +42,7 @@ def _word_in(folder: Path) -> str:
         make_folder(folder)
         mark = folder / MARK
         if mark.exists():
-            make_private(folder)  # the mark makes it ours; an earlier version let everybody read it
+            make_private(folder)  # earlier versions let other users read it
         else:
             _write_once(mark, secrets.token_hex(16))
         return mark.read_text(encoding="utf-8")
@@ -52,7 +53,7 @@ def _word_in(folder: Path) -> str:
 
 
 def _write_once(mark: Path, word: str) -> None:
-    """Whoever is first writes the word, whole; to the others it is there."""
+    """Write the file atomically, unless another process has written it first."""
     handle, part = tempfile.mkstemp(dir=mark.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
