@@ -141,8 +141,8 @@ def _configured(path: Path) -> Config:
 
     config = Config.load(path)
     set_up(config.log.level, config.log.format)
-    for doubt in config.doubts:
-        log.warning("%s", doubt)
+    for warning in config.warnings:
+        log.warning("%s", warning)
     return config
 
 
@@ -176,8 +176,8 @@ def check_config(path: Path) -> None:
     config.web.read_token()
     _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)
-    for doubt in config.doubts:
-        click.echo(f"sdjax-bot: {doubt}", err=True)
+    for warning in config.warnings:
+        click.echo(f"sdjax-bot: {warning}", err=True)
     click.echo(f"{path} is in order; it offers {models}.")
 
 

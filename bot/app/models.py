@@ -31,7 +31,7 @@ async def learn(config: Config, store: Store) -> Config:
         except StoreUnavailable as error:
             log.error("what workers offer cannot be read: %s", error)
             known = {}
-        missing = [model.name for model in config.models if model.unsaid and model.name not in known]
+        missing = [model.name for model in config.models if model.unset and model.name not in known]
         if not missing:
             break
         if not told:
@@ -76,5 +76,7 @@ async def follow(
 
 
 def _settled(config: Config, known: Mapping[str, Offer]) -> Config:
-    models = (model.settled(known[model.name]) if model.name in known else model for model in config.models)
+    models = (
+        model.with_defaults(known[model.name]) if model.name in known else model for model in config.models
+    )
     return config.model_copy(update={"models": tuple(models)})

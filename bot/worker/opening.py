@@ -24,17 +24,17 @@ def settle(config: Config, report: Report) -> Config:
 
 
 def _settle(model: ModelConfig, report: Report) -> ModelConfig:
-    unsaid = model.unsaid
+    unset = model.unset
     offer = default_offer(
         model.checkpoint,
         model=model.name,
         revision=model.revision or None,
         variant=model.variant or None,
-        sampler=None if "sampler" in unsaid else model.sampler,
-        num_inference_steps=None if "num_inference_steps" in unsaid else model.num_inference_steps,
+        sampler=None if "sampler" in unset else model.sampler,
+        num_inference_steps=None if "num_inference_steps" in unset else model.num_inference_steps,
         report=report,
     )
-    return model.settled(offer)
+    return model.with_defaults(offer)
 
 
 def open_engine(config: Config, report: Report) -> Engine:

@@ -213,11 +213,11 @@ def test_a_token_in_the_place_of_its_file_is_refused_and_not_repeated(pasted: st
         ("queue", "artifacts", "var/artifacts", False),
     ],
 )
-def test_an_address_that_others_can_read_on_the_way_is_doubted(
+def test_an_address_that_others_can_read_on_the_way_is_warned_of(
     section: str, key: str, address: str, *, readable: bool
 ) -> None:
-    doubts = Config.parse({section: {key: address}}).doubts
-    assert [doubt.partition(" ")[0] for doubt in doubts] == [f"{section}.{key}"] * readable
+    warnings = Config.parse({section: {key: address}}).warnings
+    assert [warning.partition(" ")[0] for warning in warnings] == [f"{section}.{key}"] * readable
 
 
 def test_all_mistakes_are_said_at_once() -> None:

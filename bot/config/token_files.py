@@ -1,4 +1,4 @@
-"""Files that hold one token each: read with a clear error, and never repeated in one."""
+"""Reads tokens from files. No error message contains a token."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from bot.discretion import discreet
 from bot.errors import ConfigurationError
 
-MAX_FILE_NAME = 40  # a name without a folder; a token is longer
+MAX_FILE_NAME = 40  # characters of a name without a folder; a token is longer
 
 
 def read_token_file(file: str, *, key: str) -> str:
-    """The token in `file`, which the configuration names at `key`; raises ConfigurationError."""
+    """Return the token in `file`, the value of the configuration's `key`; raises ConfigurationError."""
     _refuse_pasted_token(file, key)
     try:
         token = Path(file).read_text(encoding="utf-8").strip()
@@ -24,10 +24,10 @@ def read_token_file(file: str, *, key: str) -> str:
     return checked_token(token, f"the token file {file}")
 
 
-def checked_token(token: str, place: str) -> str:
-    """`token` where it can stand in a header; raises ConfigurationError, which does not repeat it."""
+def checked_token(token: str, source: str) -> str:
+    """Return `token` if it is valid in an HTTP header; raises ConfigurationError."""
     if not re.fullmatch(r"[!-~]+", token):
-        raise ConfigurationError(f"What {place} holds is not a token: a token is one word of Latin letters.")
+        raise ConfigurationError(f"What {source} holds is not a token: a token is one word of Latin letters.")
     return token
 
 

@@ -1,4 +1,4 @@
-"""From pydantic's validation errors to sentences that say what to change."""
+"""Turns pydantic's validation errors into sentences that say what to change."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pydantic_core import ErrorDetails
 
 from bot.discretion import discreet
 
-KEY = "[key]"  # what pydantic puts behind a key that is wrong itself
+KEY = "[key]"  # pydantic appends it to the path of a key that is itself invalid
 
 
-class Impossible(ValueError):
-    """A value, or several together, that cannot work: one sentence for each mistake."""
+class InvalidValue(ValueError):
+    """A value that cannot be used, alone or with another value: one sentence for each mistake."""
 
     def __init__(self, *mistakes: str) -> None:
         super().__init__("; ".join(mistakes))
@@ -45,14 +45,14 @@ _WANTED = {
 
 
 def sentences(error: ValidationError, root: type[BaseModel]) -> list[str]:
-    """One sentence for each mistake, each beginning with the key it is about; none repeats a secret."""
+    """Return one sentence for each mistake. Each begins with its key; none contains a secret."""
     return [discreet(sentence) for details in error.errors() for sentence in _sentences(details, root)]
 
 
 def _sentences(details: ErrorDetails, root: type[BaseModel]) -> Iterator[str]:
     key = _dotted(details["loc"])
     cause = details.get("ctx", {}).get("error")
-    if isinstance(cause, Impossible):
+    if isinstance(cause, InvalidValue):
         for mistake in cause.mistakes:
             yield f"{key}: {mistake}."
     elif details["type"] == "extra_forbidden":
@@ -61,7 +61,7 @@ def _sentences(details: ErrorDetails, root: type[BaseModel]) -> Iterator[str]:
         expected = details["ctx"]["expected"].replace("''", "empty")
         yield f"{key}: {_shown(details['input'])} is none of {expected}."
     elif details["type"] != "too_short" or not details["input"]:
-        # A list whose items are all wrong is called too short as well; its items say enough.
+        # pydantic also reports "too short" for a list in which every item is invalid: skip that.
         wanted = _WANTED.get(details["type"])
         said = wanted.format(**details.get("ctx", {})) if wanted else details["msg"]
         yield f"{key}: {said}, not {_shown(details['input'])}."
@@ -76,7 +76,7 @@ def _unknown_key(loc: tuple[int | str, ...], root: type[BaseModel]) -> str:
 
 
 def _section_at(loc: tuple[int | str, ...], root: type[BaseModel]) -> type[BaseModel]:
-    """The model class that a path of keys and list indices leads to."""
+    """Return the model class at a path of keys and list indices."""
     here = root
     for part in loc:
         if isinstance(part, str):
@@ -91,18 +91,21 @@ def _model_in(annotation: Any) -> type[BaseModel]:
 
 
 def _dotted(loc: tuple[int | str, ...]) -> str:
-    """`models[2].sampler`, counting from 1 as people do."""
-    words = ""
+    """Return a path such as `models[2].sampler`; indices begin at 1."""
+    path = ""
     for part in loc:
         if part == KEY:
             continue
-        words += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if words else part
-    return words
+        path += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
 
 
 def _shown(value: object) -> str:
-    """The value as it was written; of several, nothing: a list may hold an address with a password."""
+    """Return the value as written, without secrets and at most 60 characters long."""
+    # A list or a section is not repeated: it may hold an address with a password.
     if value and isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a section"
-    text = discreet(f"“{value}”" if isinstance(value, str) else str(value))  # before a secret is cut in two
+    text = discreet(
+        f"“{value}”" if isinstance(value, str) else str(value)
+    )  # before the text is cut, which could split a secret
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,21 @@
+"""[engine]: the engine on this machine's devices."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bot.config.section import Section
+
+
+class EngineSection(Section):
+    """How the engine uses this machine's devices. `EngineConfig` is the engine's own class."""
+
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    seats_per_device: Annotated[int, Field(ge=0, le=256)] = 0
+    cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
+    device_memory_gib: Annotated[float, Field(ge=0, le=4096)] = 0.0
+    stuck_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
+    cache_dir: str = "var/cache"
+    cache_group: bool = False

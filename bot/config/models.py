@@ -1,0 +1,128 @@
+"""[[models]]: the checkpoints, and what people may ask of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from bot.config.mistakes import InvalidValue
+from bot.config.section import Section, repeated
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
+
+MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
+MAX_PROMPT_CHUNKS, MAX_LORA_RANK = 8, 4096
+CHECKPOINT_DEFAULTS = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
+"""Keys whose default comes from the checkpoint's own configuration files."""
+
+LORA_NAME = r"[\w.+-]{1,60}"
+
+
+def _check_sizes(values: tuple[str, ...]) -> tuple[str, ...]:
+    mistakes = [mistake for value in values for mistake in _mistakes_in_size(value)]
+    mistakes += [f"{value} is named twice" for value in repeated(values)]
+    if mistakes:
+        raise InvalidValue(*mistakes)
+    return values
+
+
+def _mistakes_in_size(value: str) -> list[str]:
+    width, cross, height = value.partition("x")
+    if not (cross and width.isascii() and width.isdigit() and height.isascii() and height.isdigit()):
+        return [f"“{value}” is not a size: write width x height in pixels, such as 512x512"]
+    wanted = f"a multiple of {SIDE_MULTIPLE} from {MIN_SIDE} to {MAX_SIDE}"
+    return [
+        f"{value} cannot be painted: {side} is not {wanted}"
+        for side in dict.fromkeys((int(width), int(height)))
+        if side % SIDE_MULTIPLE or not MIN_SIDE <= side <= MAX_SIDE
+    ]
+
+
+def _check_loras(values: dict[str, str]) -> dict[str, str]:
+    mistakes = [
+        f"“{name}” is no name for a LoRA: up to 60 letters, digits and . _ + - only"
+        for name in values
+        if not re.fullmatch(LORA_NAME, name)
+    ]
+    mistakes += [f"“{name}” is named twice" for name in repeated(name.casefold() for name in values)]
+    mistakes += [f"the LoRA “{name}” has no file" for name, file in values.items() if not file.strip()]
+    if mistakes:
+        raise InvalidValue(*mistakes)
+    return values
+
+
+class ModelConfig(Section):
+    """One checkpoint, and what people may ask of it. The first size is the default."""
+
+    name: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[\w.+-]+$")] = "demo"
+    checkpoint: Annotated[str, Field(min_length=1)] = "demo"
+    revision: str = ""
+    variant: str = ""
+    sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
+    num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
+    guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 2.2
+    sampler: Sampler = Sampler.DDIM
+    max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
+    prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
+    safety_checker: bool = True
+    flagged: Literal["withhold", "spoiler", "show"] = "withhold"
+    flagged_age_restricted: Literal["withhold", "spoiler", "show"] = "spoiler"
+    loras: Annotated[dict[str, str], AfterValidator(_check_loras)] = Field(default_factory=dict)
+    lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
+    _samplers: tuple[Sampler, ...] = ()  # the samplers that suit the checkpoint, once it has been read
+
+    @field_validator("revision", "variant")
+    @classmethod
+    def _only_for_fetched_checkpoints(cls, value: str, info: ValidationInfo) -> str:
+        if value and info.data.get("checkpoint") == "demo":
+            raise InvalidValue(f"the bundled checkpoint “demo” has no {info.field_name}")
+        return value
+
+    @field_validator("max_steps")
+    @classmethod
+    def _covers_the_default(cls, value: int, info: ValidationInfo) -> int:
+        if info.data.get("num_inference_steps", 0) > value:
+            raise InvalidValue(
+                f"{value} is less than num_inference_steps = {info.data['num_inference_steps']}, the default"
+            )
+        return value
+
+    @property
+    def unset(self) -> frozenset[str]:
+        """The keys that the file leaves to the checkpoint; none for the demo, whose values are above."""
+        if self.checkpoint == "demo":
+            return frozenset()
+        return CHECKPOINT_DEFAULTS - self.model_fields_set
+
+    def with_defaults(self, checkpoint: Offer) -> ModelConfig:
+        """Return this model with the checkpoint's samplers, and its values for the keys in `unset`."""
+        values = {
+            "sizes": tuple(f"{width}x{height}" for width, height in checkpoint.sizes),
+            "num_inference_steps": min(checkpoint.num_inference_steps, self.max_steps),
+            "guidance_scale": checkpoint.guidance_scale,
+            "sampler": checkpoint.sampler,
+        }
+        model = self.model_copy(update={name: values[name] for name in self.unset})
+        model._samplers = checkpoint.samplers
+        return model
+
+    @property
+    def offer(self) -> Offer:
+        """What people may ask of this model, in the engine's terms."""
+        return Offer(
+            model=self.name,
+            sizes=tuple(_read_size(size) for size in self.sizes),
+            num_inference_steps=self.num_inference_steps,
+            guidance_scale=self.guidance_scale,
+            sampler=self.sampler,
+            max_steps=self.max_steps,
+            prompt_chunks=self.prompt_chunks,
+            loras=tuple(self.loras),
+            samplers=self._samplers,
+        )
+
+
+def _read_size(size: str) -> tuple[int, int]:
+    width, height = size.split("x")
+    return int(width), int(height)

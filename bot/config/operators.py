@@ -1,0 +1,42 @@
+"""[web] and [log]: what operators see."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from bot.config.addresses import is_loopback
+from bot.config.mistakes import InvalidValue
+from bot.config.section import Section
+from bot.config.token_files import read_token_file
+
+
+class WebConfig(Section):
+    """Where metrics and health are served: nowhere for port 0, on the loopback for an empty host."""
+
+    host: str = ""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    token_file: Annotated[str, Field(validate_default=True)] = ""
+
+    @field_validator("token_file")
+    @classmethod
+    def _needed_beyond_the_loopback(cls, value: str, info: ValidationInfo) -> str:
+        host = info.data.get("host", "")
+        if info.data.get("port") and not value and not is_loopback(host):
+            raise InvalidValue(
+                f"others than this machine reach {host}, so metrics and health need a token: write a long "
+                "random word into a file, and its name here"
+            )
+        return value
+
+    def read_token(self) -> str | None:
+        """Return the token that a request must carry, None without one; raises ConfigurationError."""
+        return read_token_file(self.token_file, key="web.token_file") if self.token_file else None
+
+
+class LogConfig(Section):
+    """The level and the format of the log."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"

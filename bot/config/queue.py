@@ -1,0 +1,67 @@
+"""[queue] and [retention]: the shared queue, and how long it keeps jobs and pictures."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from bot.config.addresses import check_database
+from bot.config.mistakes import InvalidValue
+from bot.config.section import Section, Snowflake, repeated
+
+
+class RoleConfig(Section):
+    """The weight in the fair order of people with a role."""
+
+    role: Snowflake
+    weight: Annotated[float, Field(gt=0, le=100)]
+
+
+def _check_roles(values: tuple[RoleConfig, ...]) -> tuple[RoleConfig, ...]:
+    if mistakes := [f"the role {role} is named twice" for role in repeated(value.role for value in values)]:
+        raise InvalidValue(*mistakes)
+    return values
+
+
+class QueueConfig(Section):
+    """Where jobs and pictures are kept, how many images may wait, and the shares of the fair order."""
+
+    database: Annotated[str, AfterValidator(check_database)] = "sqlite+aiosqlite:///var/sdjax.sqlite3"
+    artifacts: Annotated[str, Field(min_length=1)] = "var/artifacts"
+    lease_seconds: Annotated[float, Field(ge=5, le=3600)] = 60.0
+    drain_seconds: Annotated[float, Field(ge=0, le=3600)] = 60.0
+    max_waiting_per_user: Annotated[int, Field(ge=1)] = 60
+    max_waiting: Annotated[int, Field(ge=1, validate_default=True)] = 2000
+    server_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    kept_share: Annotated[float, Field(ge=0, le=0.9)] = 0.1
+    full_share_images: Annotated[int, Field(ge=1)] = 40
+    roles: Annotated[tuple[RoleConfig, ...], AfterValidator(_check_roles)] = ()
+
+    @field_validator("max_waiting")
+    @classmethod
+    def _covers_one_person(cls, value: int, info: ValidationInfo) -> int:
+        if info.data.get("max_waiting_per_user", 0) > value:
+            raise InvalidValue(
+                f"{value} is less than max_waiting_per_user = {info.data['max_waiting_per_user']}"
+            )
+        return value
+
+
+class RetentionConfig(Section):
+    """How long pictures and ended jobs are kept; 0 means for ever, or without a limit."""
+
+    picture_days: Annotated[float, Field(ge=0, le=36500)] = 30.0
+    pictures_gib: Annotated[float, Field(ge=0, le=1_000_000)] = 20.0
+    job_days: Annotated[float, Field(ge=0, le=36500, validate_default=True)] = 365.0
+    left_server_days: Annotated[float, Field(ge=0, le=36500)] = 30.0
+
+    @field_validator("job_days")
+    @classmethod
+    def _covers_the_pictures(cls, value: float, info: ValidationInfo) -> float:
+        pictures = info.data.get("picture_days", 0.0)
+        if value and value < pictures:
+            raise InvalidValue(
+                f"{value:g} is less than picture_days = {pictures:g}: jobs outlive their pictures"
+            )
+        return value
