@@ -1,4 +1,4 @@
-"""The demo: a Discord on this machine, the bot as it is shipped, and one `/imagine` to begin with."""
+"""The demo: the sandbox's Discord on this machine, the bot as shipped, and a first `/imagine`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PORT = 8420
 FOLDER = Path("var/demo")
 ASKER, CHANNEL = "Mina", "art"
 (OMAR,) = (user.id for user in PEOPLE if user.username == "omar")
-"""He reads Arabic, which Discord does not know of anybody."""
+"""He reads Arabic. Discord has no such language setting."""
 
 PROMPT = "a red heart left of a blue star"
 PICTURE_SECONDS = 120.0
@@ -31,17 +31,17 @@ Report = Callable[[str], None]
 
 
 def run_demo(*, port: int | None, once: bool, report: Report) -> None:
-    """Serve the demo until SIGINT or SIGTERM, or with `once` until its first picture is there.
+    """Serve the demo until SIGINT or SIGTERM, or with `once` until its first picture has come.
 
-    The queue lives in a temporary folder, since the sandbox forgets its messages with every stop;
-    pictures and compiled programs stay in `var/demo`. Without a `port`, the usual one or any free one.
+    Without a `port`, the demo uses PORT or any free one. Pictures and compiled programs stay in `var/demo`.
+    The queue is temporary, as the sandbox loses its messages at every stop.
     """
     set_up("error")
     run_process(lambda shutdown: demo(shutdown, port=port, once=once, report=report))
 
 
 async def demo(shutdown: Shutdown, *, port: int | None, once: bool, report: Report) -> None:
-    """Bring up the sandbox and the bot, play the first picture, and serve until `shutdown`."""
+    """Start the sandbox and the bot, ask for the first picture, and serve until `shutdown`."""
     sandbox = await open_sandbox(port)
     try:
         with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:
@@ -61,7 +61,7 @@ async def demo(shutdown: Shutdown, *, port: int | None, once: bool, report: Repo
 
 
 async def open_sandbox(port: int | None) -> Sandbox:
-    """A sandbox at `port`; raises BotError where that is taken."""
+    """Start a sandbox at `port`; raises BotError for a port in use."""
     for choice in [PORT, 0] if port is None else [port]:
         sandbox = Sandbox(port=choice, token=secrets.token_urlsafe())
         try:
@@ -76,7 +76,7 @@ async def open_sandbox(port: int | None) -> Sandbox:
 
 
 def configuration(sandbox: Sandbox, folder: Path) -> Config:
-    """The product's defaults, with Discord's address and the places of files changed."""
+    """Return the default configuration with the sandbox's addresses and the demo's folders."""
     token = folder / "token"
     token.write_text(sandbox.token, encoding="utf-8")
     return Config.parse(
@@ -99,7 +99,7 @@ def configuration(sandbox: Sandbox, folder: Path) -> Config:
 async def serve_and_play(
     config: Config, tasks: BackgroundTasks, shutdown: Shutdown, once: bool, report: Report
 ) -> None:
-    """Run the bot in its own task, ask for the first picture, and wait for the end."""
+    """Run the bot in a task, ask for the first picture, and wait for the end of the bot."""
     ready, ended = asyncio.Event(), asyncio.Event()
 
     async def bot() -> None:
@@ -124,7 +124,7 @@ async def serve_and_play(
 
 
 async def first_picture(address: str, report: Report) -> Path:
-    """Play one `/imagine` as a member of the sandbox, and keep what comes."""
+    """Ask for one picture as a member of the sandbox; return its file."""
     async with Member(address, ASKER, channel=CHANNEL) as member:
         report(f"{ASKER} types in #{CHANNEL}: /imagine prompt: {PROMPT}")
         try:
@@ -141,6 +141,6 @@ async def first_picture(address: str, report: Report) -> Path:
 
 
 def keep(file: Path, data: bytes) -> None:
-    """Write `data` into `file`, making its folder."""
+    """Write `data` into `file`, and make its folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)

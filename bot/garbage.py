@@ -1,9 +1,9 @@
-"""How often Python's garbage collector looks at every object, and which objects it leaves out.
+"""Makes full garbage collections rare, and excludes long-lived objects from them.
 
-A full collection holds every thread of the process, the event loop included. Once JAX is imported it takes
-0.15 to 0.3 s of processor time. A busy machine makes that several times as long, until the first answer to an
-interaction misses the 3 s that Discord waits. Tracing programs makes so many objects that each start ran half
-a dozen full collections, which found a few hundred objects of garbage together.
+A full collection stops every thread of the process, the event loop included. With JAX imported it takes 0.15
+to 0.3 s of processor time, and several times as long on a busy machine: an acknowledgement may then miss
+Discord's limit of 3 s. Tracing programs makes many objects, so each start used to run half a dozen full
+collections. Together they freed a few hundred objects.
 """
 
 from __future__ import annotations
@@ -14,28 +14,26 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Protocol
 
-RARELY = 1000  # collections of the younger objects before a full one; Python's own setting is 10
+RARELY = 1000  # collections of younger objects before a full collection; Python's default is 10
 
 
-class Opened(Protocol):
-    """What goes on preparing after it has been opened."""
+class Preparing(Protocol):
+    """An object that is still being prepared after it has been opened."""
 
     def wait_until_ready(self) -> object:
-        """Return once everything is prepared, or nothing more will be."""
+        """Return once the preparation has ended, with success or not."""
         ...
 
 
-def spare_living() -> None:
-    """Leave every object that lives now out of later collections."""
+def exclude_existing() -> None:
+    """Exclude every object that exists now from later collections."""
     gc.freeze()
 
 
 @contextmanager
 def paused_collections() -> Iterator[None]:
-    """Run no collection meanwhile.
-
-    Imports make objects that stay, and collections take a seventh of an import's time.
-    """
+    """Run no collection inside the block, such as an import."""
+    # The objects of an import stay, and collections would take a seventh of the import's time.
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -45,28 +43,28 @@ def paused_collections() -> Iterator[None]:
             gc.enable()
 
 
-class FewCollections:
-    """Hardly any full collection between `begin` and the end: that of what was opened, or `end`."""
+class RareCollections:
+    """Makes full collections rare from `begin` to `end`."""
 
     def __init__(self) -> None:
-        self._usual = gc.get_threshold()
+        self._thresholds = gc.get_threshold()
 
     def begin(self) -> None:
-        """Leave out what lives now, such as imported modules, and begin."""
-        spare_living()
-        young, middle, _ = self._usual
+        """Exclude existing objects, such as imported modules, and make full collections rare."""
+        exclude_existing()
+        young, middle, _ = self._thresholds
         gc.set_threshold(young, middle, RARELY)
 
     def end(self) -> None:
-        """Leave out what lives now, such as traced programs, and collect as usual again."""
-        spare_living()
-        gc.set_threshold(*self._usual)
+        """Exclude existing objects, such as traced programs, and restore the thresholds."""
+        exclude_existing()
+        gc.set_threshold(*self._thresholds)
 
-    def end_with(self, opened: Opened) -> None:
-        """End once `opened` is ready, in a thread of its own."""
+    def end_after(self, preparing: Preparing) -> None:
+        """Call `end` from a new thread once `preparing` is ready."""
 
         def wait() -> None:
-            opened.wait_until_ready()
+            preparing.wait_until_ready()
             self.end()
 
         Thread(target=wait, name="garbage", daemon=True).start()

@@ -1,8 +1,7 @@
-"""The process's heap: the C library's free memory is given back to the system.
+"""Returns the C library's free memory to the system.
 
-On a CPU the arrays of a run are many megabytes, are allocated and freed by several threads with every run,
-and the GNU C library keeps free memory between blocks that are in use. A process would hold far more memory
-than it uses, most of all after the compilations of a start.
+On a CPU several threads allocate and free many megabytes in every run. The GNU C library keeps free memory
+between blocks in use, so a process would hold far more memory than it uses, most of all after compiling.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ SECONDS_BETWEEN_TRIMS = 60.0
 
 
 async def trim_regularly() -> None:
-    """Trim the heap again and again until it is cancelled."""
+    """Trim the heap every minute until cancelled."""
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_TRIMS)
         await in_thread(trim, "heap")
 
 
 def trim() -> None:
-    """Give free memory back to the system; does nothing where the C library has no `malloc_trim`."""
+    """Return free memory to the system; does nothing where the C library has no `malloc_trim`."""
     malloc_trim = _malloc_trim()
     if malloc_trim is not None:
         malloc_trim(0)
@@ -35,6 +34,6 @@ def trim() -> None:
 def _malloc_trim() -> Callable[[int], int] | None:
     try:
         found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    except (OSError, TypeError):  # no library of the process itself: not a Unix
+    except (OSError, TypeError):  # not a Unix system: the process has no library of its own
         return None
     return found

@@ -1,9 +1,9 @@
-"""The composition roots: the only place where the parts of the bot meet, one module for each role.
+"""The composition roots, one module for each role: only here are the packages of the bot put together.
 
               front                               worker
 Discord ─ client and its commands ─┐          ┌─ worker ─ engine
           progress ─ sender ───────┼─ queue ──┘
           outbox ────┘             │    store, artifacts, a name
                                    │
-`both` is the two in one process. No role imports the other: a front loads no JAX, a worker no discord.py.
+`both` runs a front and a worker in one process. A front loads no JAX, a worker no discord.py.
 """

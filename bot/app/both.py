@@ -1,4 +1,4 @@
-"""The role of a whole bot: a front and a worker in one process."""
+"""The role `both`: a front and a worker in one process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from bot.app.discord_side import log_in
 from bot.app.front import open_front
 from bot.app.queue import open_queue
-from bot.app.worker import Report, open_worker, paint, settled
+from bot.app.worker import Report, open_worker, paint, with_defaults
 from bot.config import Config
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 
@@ -29,7 +29,7 @@ async def serve(
     Raises ConfigurationError, DiscordUnavailable, StoreUnavailable, UnreadableCheckpoint or EngineClosed.
     """
     token = config.discord.read_token()
-    config = await settled(config, report)
+    config = await with_defaults(config, report)
     async with AsyncExitStack() as stack:
         queue = await open_queue(config, "both", stack)
         front = await open_front(config, queue, stack)

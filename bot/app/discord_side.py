@@ -1,4 +1,4 @@
-"""What a front does at Discord: logs in, stays connected, or says in one sentence why it cannot."""
+"""Logs in to Discord and keeps the connection; each error is one sentence."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from bot.errors import ConfigurationError, DiscordUnavailable
 
 
 async def log_in(client: discord.Client, token: str, api_url: str) -> None:
-    """Show Discord the token and register the commands, before anything heavy starts."""
-    place = discreet(api_url)
+    """Log in with the token and register the commands.
+
+    Raises ConfigurationError for a refused token, and DiscordUnavailable.
+    """
+    address = discreet(api_url)
     try:
         await client.login(token)
     except discord.LoginFailure:
@@ -22,18 +25,23 @@ async def log_in(client: discord.Client, token: str, api_url: str) -> None:
         ) from None
     except discord.HTTPException as error:
         words = str(error).partition("\n")[0].rstrip(".")
-        raise DiscordUnavailable(f"Discord at {place} answers: {words}.") from error
+        raise DiscordUnavailable(f"Discord at {address} answers: {words}.") from error
     except discord.GatewayNotFound:
-        raise DiscordUnavailable(f"Discord at {place} does not say how to connect to its gateway.") from None
+        raise DiscordUnavailable(
+            f"Discord at {address} does not say how to connect to its gateway."
+        ) from None
     except (aiohttp.ClientError, OSError) as error:
-        raise DiscordUnavailable(f"Discord cannot be reached at {place}: {discreet(str(error))}.") from error
+        raise DiscordUnavailable(
+            f"Discord cannot be reached at {address}: {discreet(str(error))}."
+        ) from error
 
 
 async def connect(client: discord.Client) -> None:
-    """Stay connected to the gateway; discord.py reconnects by itself where that can help.
+    """Stay connected until cancelled; raises DiscordUnavailable once Discord has closed the connection.
 
-    Cancelling it closes the client: discord.py's own loop can miss a cancellation while it connects.
+    discord.py reconnects by itself after other errors.
     """
+    # discord.py's loop can miss a cancellation while it connects, so cancelling this closes the client.
     connection = asyncio.create_task(client.connect(), name="gateway connection")
     try:
         await asyncio.wait({connection})

@@ -1,4 +1,4 @@
-"""What an operator has forgotten: all of a person, or of a server."""
+"""Deletes all data of a person or a server, for an operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.store import Store
 
 
 def forget_now(config: Config, *, user_id: int | None, guild_id: int | None) -> int:
-    """Delete the jobs and the files; how many jobs. Raises ConfigurationError or StoreUnavailable."""
+    """Delete jobs and their files; return how many. Raises ConfigurationError or StoreUnavailable."""
     return asyncio.run(_forget(config, user_id=user_id, guild_id=guild_id))
 
 

@@ -1,4 +1,4 @@
-"""The role of a front: Discord, the answers to people, progress and delivery. It needs no engine, no JAX."""
+"""The role `front`: answers commands, shows progress and delivers results. It loads no engine and no JAX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import discord
 
 from bot.app.discord_side import connect, log_in
-from bot.app.models import follow, learn
+from bot.app.models import follow_offers, wait_for_defaults
 from bot.app.queue import Queue, open_queue
 from bot.config import Config
 from bot.delivery.message_locks import MessageLocks
@@ -21,7 +21,7 @@ from bot.delivery.progress import Progress
 from bot.delivery.sender import Sender
 from bot.front.address import use_address
 from bot.front.client import Bot
-from bot.garbage import spare_living
+from bot.garbage import exclude_existing
 from bot.jobs import Job
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from sdjax_engine.request import Offer
@@ -48,12 +48,12 @@ async def serve(config: Config, *, shutdown: Shutdown, ready: Callable[[], None]
         tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
         queue.start(tasks)
         try:
-            learned = await tasks.wait_for(learn(config, queue.store))
-            front = await open_front(learned, queue, stack)
+            with_defaults = await tasks.wait_for(wait_for_defaults(config, queue.store))
+            front = await open_front(with_defaults, queue, stack)
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
             front.start(tasks)
             offers = front.client.parts.offers
-            tasks.start(follow(config, queue.store, offers, front.change_offers), "offers")
+            tasks.start(follow_offers(config, queue.store, offers, front.change_offers), "offers")
             try:
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()
@@ -74,20 +74,20 @@ def steady_clock(
 
 @dataclass(frozen=True, kw_only=True)
 class FrontSide:
-    """The parts of a front."""
+    """The client of a front, and the loops beside it."""
 
     client: Bot
     progress: Progress
     outbox: Outbox
 
     def start(self, tasks: BackgroundTasks) -> None:
-        """Connect, follow the jobs and deliver for as long as `tasks` runs; the client is logged in."""
+        """Start the gateway connection, the outbox and the progress loop. The client must be logged in."""
         tasks.start(connect(self.client), "gateway")
         tasks.start(self.outbox.run(), "outbox")
         tasks.start(self.progress.run(), "progress")
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
-        """Offer something else from now on; raises like `Bot.change_offers`."""
+        """Replace the offers; raises like `Bot.change_offers`."""
         self.outbox.offers = offers
         await self.client.change_offers(offers)
 
@@ -101,19 +101,19 @@ class FrontSide:
 
     async def _finish(self) -> None:
         if self.client.is_closed():
-            return  # Discord has ended it: nothing can be sent any more
+            return  # Discord has closed the connection: nothing can be sent
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self.client.hear_no_more()
         except TimeoutError:
-            log.warning("some commands are not answered to their end")
+            log.warning("some commands were not answered completely")
         await self.outbox.flush(seconds=FLUSH_SECONDS)
 
 
 async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> FrontSide:
-    """Put the parts together, still unconnected; `stack` closes them again."""
+    """Build a front that is not connected yet; `stack` closes it."""
     use_address(config.discord.api_url, config.discord.gateway_url)
-    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # this bot never speaks
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # the bot joins no voice channels
 
     async def announce(job: Job) -> None:
         await progress.announce(job)
@@ -140,5 +140,5 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         metrics=metrics.delivery,
     )
     queue.checks.update(gateway=client.health, outbox=outbox.health)
-    spare_living()  # the imports are done, and nobody waits for an answer yet
+    exclude_existing()  # all modules are imported, and no command waits yet
     return FrontSide(client=client, progress=progress, outbox=outbox)

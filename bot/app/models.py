@@ -1,4 +1,4 @@
-"""What a front offers where the configuration leaves it to the checkpoints, which only workers read."""
+"""Completes a front's configuration with the defaults of checkpoints, which only workers read."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ POLL_SECONDS = 1.0
 FOLLOW_SECONDS = 5.0
 
 
-async def learn(config: Config, store: Store) -> Config:
-    """The configuration with each model's own defaults, as a worker has read them from its checkpoint.
+async def wait_for_defaults(config: Config, store: Store) -> Config:
+    """Return the configuration with the defaults that workers have published for its unset keys.
 
-    Waits for the first worker that has them, unless the file says them all. What is known of the samplers
-    that suit a checkpoint is taken too, and not waited for.
+    Waits for the first worker that has them. Also adds the samplers that suit each checkpoint, without
+    waiting for them.
     """
-    told = False
+    warned = False
     while True:
         try:
             known = await store.offers.published([model.name for model in config.models])
         except StoreUnavailable as error:
-            log.error("what workers offer cannot be read: %s", error)
+            log.error("the offers of workers cannot be read: %s", error)
             known = {}
         missing = [model.name for model in config.models if model.unset and model.name not in known]
         if not missing:
             break
-        if not told:
+        if not warned:
             names = ", ".join(missing)
             log.warning(
-                "waiting for a worker to say what %s offers, which the configuration leaves out", names
+                "waiting for a worker to publish what %s offers: the configuration does not set it", names
             )
-            told = True
+            warned = True
         await asyncio.sleep(POLL_SECONDS)
-    return _settled(config, known)
+    return _with_defaults(config, known)
 
 
-async def follow(
+async def follow_offers(
     config: Config,
     store: Store,
     offers: tuple[Offer, ...],
@@ -52,9 +52,9 @@ async def follow(
     *,
     poll_seconds: float = FOLLOW_SECONDS,
 ) -> NoReturn:
-    """Call `change` whenever workers publish other offers than `offers`; for ever.
+    """Call `change` whenever workers publish other offers than `offers`, until cancelled.
 
-    `config` is the one that `learn` was given. A change that ends in DiscordUnavailable is repeated.
+    `config` is the argument of `wait_for_defaults`. A change that raises DiscordUnavailable is retried.
     """
     names = [model.name for model in config.models]
     while True:
@@ -62,20 +62,20 @@ async def follow(
         try:
             known = await store.offers.published(names)
         except StoreUnavailable as error:
-            log.error("what workers offer cannot be read: %s", error)
+            log.error("the offers of workers cannot be read: %s", error)
             continue
-        found = tuple(model.offer for model in _settled(config, known).models)
+        found = tuple(model.offer for model in _with_defaults(config, known).models)
         if found == offers:
             continue
         try:
             await change(found)
         except DiscordUnavailable as error:
-            log.warning("the commands are registered later: %s", error)
+            log.warning("registering the commands is retried: %s", error)
         else:
             offers = found
 
 
-def _settled(config: Config, known: Mapping[str, Offer]) -> Config:
+def _with_defaults(config: Config, known: Mapping[str, Offer]) -> Config:
     models = (
         model.with_defaults(known[model.name]) if model.name in known else model for model in config.models
     )

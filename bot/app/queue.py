@@ -1,11 +1,11 @@
-"""What every role shares: the queue, the files of pictures, and a name among those who work on them."""
+"""What every role has: the store, the files of pictures, a name, a sweeper, metrics and health."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from bot.app.watching import watch
+from bot.app.monitoring import monitor
 from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.membership.membership import Membership, joined
@@ -19,9 +19,9 @@ from bot.web.health import Check
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
-    """The shared queue as one process sees it.
+    """One process's access to the shared queue.
 
-    `metrics` count what the process does, `checks` say whether each of its parts is well.
+    `metrics` count the work of the process. `checks` tell whether each part of the process is well.
     """
 
     store: Store
@@ -33,27 +33,31 @@ class Queue:
 
     @property
     def name(self) -> str:
-        """This process's name, which no other living one has."""
+        """The name of this process: no other living process has it."""
         return self.membership.name
 
     def start(self, tasks: BackgroundTasks) -> None:
-        """Be heard of by the others, hear of them, and sweep in our turn, for as long as `tasks` runs."""
+        """Start the heartbeat, the wake-ups and the sweeper."""
         tasks.start(self.membership.run(), "membership")
         tasks.start(self.store.listen(), "wake-ups")
         tasks.start(self.sweeper.run(), "sweeper")
 
 
-PARTS = {"front": ("gateway", "outbox"), "worker": ("engine",), "both": ("gateway", "outbox", "engine")}
-"""What each role has to open before it is well."""
+CHECKED_PARTS = {
+    "front": ("gateway", "outbox"),
+    "worker": ("engine",),
+    "both": ("gateway", "outbox", "engine"),
+}
+"""The parts that each role must open before it is well."""
 
 
 async def starting() -> str:
-    """Say that a part of the process is not there yet."""
+    """The check of a part that is not open yet."""
     return "starting"
 
 
 async def open_queue(config: Config, role: str, stack: AsyncExitStack) -> Queue:
-    """Connect, join those who work on it, and let operators look on; `stack` ends it all.
+    """Connect to the store, join the living processes, and serve metrics and health; `stack` ends all three.
 
     Raises ConfigurationError or StoreUnavailable.
     """
@@ -64,6 +68,6 @@ async def open_queue(config: Config, role: str, stack: AsyncExitStack) -> Queue:
     membership = await stack.enter_async_context(joined(config, Processes(store.shared), role))
     sweeper = Sweeper(store, artifacts, bounds_of(config.retention), clock=store.clock)
     queue = Queue(store=store, artifacts=artifacts, membership=membership, sweeper=sweeper, metrics=metrics)
-    queue.checks.update(dict.fromkeys(PARTS[role], starting))
-    await watch(config, store, metrics, queue.checks, stack)
+    queue.checks.update(dict.fromkeys(CHECKED_PARTS[role], starting))
+    await monitor(config, store, metrics, queue.checks, stack)
     return queue

@@ -1,4 +1,4 @@
-"""The role of a worker: the engine and the queue. It needs no token and no connection to Discord."""
+"""The role `worker`: paints the queue's images. It needs no token and no connection to Discord."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.config import Config, ModelConfig
 from bot.jobs import SafetyPolicy, Showing
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.threads import in_uninterruptible_thread
-from bot.worker.opening import open_engine, settle
+from bot.worker.opening import open_engine, read_defaults
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 
@@ -39,7 +39,7 @@ async def serve(
         tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
         queue.start(tasks)
         try:
-            config = await tasks.wait_for(settled(config, report))
+            config = await tasks.wait_for(with_defaults(config, report))
             worker = await open_worker(config, queue, report, tasks, stack)
             ready()
             await paint(worker, tasks, shutdown)
@@ -47,17 +47,17 @@ async def serve(
             log.info("shut down")
 
 
-async def settled(config: Config, report: Report) -> Config:
-    """The configuration with each model's own defaults; raises UnreadableCheckpoint."""
-    return await in_uninterruptible_thread(lambda: settle(config, report))
+async def with_defaults(config: Config, report: Report) -> Config:
+    """Return the configuration with the defaults of its checkpoints; raises UnreadableCheckpoint."""
+    return await in_uninterruptible_thread(lambda: read_defaults(config, report))
 
 
 async def open_worker(
     config: Config, queue: Queue, report: Report, tasks: BackgroundTasks, stack: AsyncExitStack
 ) -> Worker:
-    """Say what is offered, open the engine, and put a worker before it; `stack` closes it again.
+    """Publish the offers, open the engine, and make its worker; `stack` closes the engine.
 
-    `config` is settled.
+    `config` has the defaults of its checkpoints.
     """
     await queue.store.offers.publish([model.offer for model in config.models])
     engine = await tasks.wait_for(in_uninterruptible_thread(lambda: open_engine(config, report)))
@@ -78,7 +78,7 @@ async def open_worker(
 
 
 def policy_of(model: ModelConfig) -> SafetyPolicy:
-    """How pictures of this model are shown that its safety checker flags."""
+    """Return how flagged pictures of this model are shown."""
     return SafetyPolicy(
         elsewhere=Showing(model.flagged), age_restricted=Showing(model.flagged_age_restricted)
     )
@@ -98,5 +98,5 @@ async def paint(worker: Worker, tasks: BackgroundTasks, shutdown: Shutdown) -> N
 
 
 async def close(engine: Engine) -> None:
-    """Close the engine, whose work is settled; devices that hang are not waited for."""
+    """Close the engine, whose requests have ended; wait CLOSE_SECONDS at most, as devices may hang."""
     await asyncio.wait({in_uninterruptible_thread(lambda: engine.close(drain=False))}, timeout=CLOSE_SECONDS)

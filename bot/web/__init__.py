@@ -1,1 +1,1 @@
-"""Pages for operators: metrics and health."""
+"""The pages for operators: metrics and health."""

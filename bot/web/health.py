@@ -1,4 +1,4 @@
-"""Whether each part of a process is well."""
+"""Checks the health of each part of a process."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from collections.abc import Awaitable, Callable, Mapping
 CHECK_SECONDS = 3.0
 
 Check = Callable[[], Awaitable[str]]
-"""Says `WELL`, or in a few words what is wrong."""
+"""Returns `WELL`, or a few words on what is wrong."""
 
 
 async def examine(checks: Mapping[str, Check]) -> dict[str, str]:
-    """What each check says, all asked at once; one that says nothing in time is not well.
-
-    Checks that are added meanwhile, as parts start, are not among them.
-    """
-    asked = dict(checks)
-    answers = await asyncio.gather(*(_asked(check) for check in asked.values()))
-    return dict(zip(asked, answers, strict=True))
+    """Run all checks at once and return their answers. A check without an answer in time is not well."""
+    checks = dict(checks)  # parts that open meanwhile add checks
+    answers = await asyncio.gather(*(_answer(check) for check in checks.values()))
+    return dict(zip(checks, answers, strict=True))
 
 
-async def _asked(check: Check) -> str:
+async def _answer(check: Check) -> str:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return await check()

@@ -31,10 +31,10 @@ async def serving(
     checks: Mapping[str, Check],
     token: str | None = None,
 ) -> AsyncIterator[None]:
-    """Listen at `host` (empty: loopback) and `port` (0: do not) until left.
+    """Serve at `host` (empty: loopback) and `port` (0: not at all) inside the block.
 
-    `refresh` reads what is only known when somebody asks. With a `token`, /metrics and /health answer only
-    requests that carry it. Raises ConfigurationError where the address is taken or is none of this machine's.
+    `refresh` updates metrics before each answer. With a `token`, /metrics and /health answer only requests
+    that carry it. Raises ConfigurationError for an address in use, or of another machine.
     """
     if not port:
         yield
@@ -66,7 +66,7 @@ class _Pages:
         self._token = token
 
     def routes(self) -> list[web.RouteDef]:
-        """Every page."""
+        """Return the route of every page."""
         return [
             web.get("/metrics", self._metrics_page),
             web.get("/health", self._health_page),
@@ -75,27 +75,27 @@ class _Pages:
         ]
 
     async def _metrics_page(self, request: web.Request) -> web.Response:
-        self._ask_for_token(request)
+        self._check_token(request)
         await self._refresh()
         return web.Response(body=self._metrics.text(), headers={"Content-Type": PROMETHEUS})
 
     async def _health_page(self, request: web.Request) -> web.Response:
-        self._ask_for_token(request)
+        self._check_token(request)
         parts = await examine(self._checks)
         well = _all_well(parts)
         body = json.dumps({"status": WELL if well else "unwell", "parts": parts}, ensure_ascii=False)
         return web.Response(status=200 if well else 503, text=body, content_type="application/json")
 
     async def _livez(self, _request: web.Request) -> web.Response:
-        """Say that the process lives: its event loop has come to this line."""
+        """Answer 200: the event loop runs."""
         return web.Response(text="live")
 
     async def _readyz(self, _request: web.Request) -> web.Response:
-        """Say whether the process and all that it depends on are well, without the reasons."""
+        """Answer 200 if every part is well, else 503, without reasons."""
         ready = _all_well(await examine(self._checks))
         return web.Response(status=200 if ready else 503, text="ready" if ready else "not ready")
 
-    def _ask_for_token(self, request: web.Request) -> None:
+    def _check_token(self, request: web.Request) -> None:
         if self._token is None:
             return
         scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")

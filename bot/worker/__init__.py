@@ -1,1 +1,1 @@
-"""The worker: takes images from the queue, has the engine paint them, and records what came of it."""
+"""The worker: claims images from the queue, paints them with the engine, and records their end."""

@@ -1,4 +1,4 @@
-"""What went wrong with an image, as the short text that is stored and later said to the person."""
+"""The failure of an image as the short text that is stored. The person reads a sentence made from it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from sdjax_engine.request import InvalidRequest
 
 
 def failure_of(error: Exception) -> str:
-    """The failure's name, which has its sentence in `bot.delivery.render.FAILURES`.
+    """Return the failure's name, a key of `bot.delivery.render.FAILURES`.
 
-    Behind the name of an unsuited sampler stand those that do suit: `unsuited_sampler: ddim, pndm`.
+    An unsuited sampler is followed by the samplers that suit: `unsuited_sampler: ddim, pndm`.
     """
     if isinstance(error, InvalidRequest) and error.problem == "unsuited_sampler":
         return f"{error.problem}: {error.details['choices']}"

@@ -1,4 +1,4 @@
-"""The engine that a configuration asks for."""
+"""Opens the engine of a configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bot.config import Config, ModelConfig
-from bot.garbage import FewCollections
+from bot.garbage import RareCollections
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.defaults import default_offer
@@ -14,16 +14,17 @@ from sdjax_engine.model.defaults import default_offer
 Report = Callable[[str], None]
 
 
-def settle(config: Config, report: Report) -> Config:
-    """Return the configuration with what the checkpoints say: the samplers that suit each, and each model's
-    own defaults where the file says nothing.
+def read_defaults(config: Config, report: Report) -> Config:
+    """Return the configuration with the samplers that suit each checkpoint, and its defaults for unset keys.
 
-    Reads configurations of checkpoints, which may have to be downloaded. Raises UnreadableCheckpoint.
+    Reads the configuration files of checkpoints, and downloads missing ones. Raises UnreadableCheckpoint.
     """
-    return config.model_copy(update={"models": tuple(_settle(model, report) for model in config.models)})
+    return config.model_copy(
+        update={"models": tuple(_with_defaults(model, report) for model in config.models)}
+    )
 
 
-def _settle(model: ModelConfig, report: Report) -> ModelConfig:
+def _with_defaults(model: ModelConfig, report: Report) -> ModelConfig:
     unset = model.unset
     offer = default_offer(
         model.checkpoint,
@@ -38,20 +39,20 @@ def _settle(model: ModelConfig, report: Report) -> ModelConfig:
 
 
 def open_engine(config: Config, report: Report) -> Engine:
-    """Load the configured models and compile what they offer; raises UnreadableCheckpoint."""
-    collections = FewCollections()
+    """Load the configured models and compile the programs of their offers; raises UnreadableCheckpoint."""
+    collections = RareCollections()
     collections.begin()
     try:
         engine = Engine.open(engine_config(config), report=report)
     except BaseException:
         collections.end()
         raise
-    collections.end_with(engine)
+    collections.end_after(engine)
     return engine
 
 
 def engine_config(config: Config) -> EngineConfig:
-    """What the engine is opened with."""
+    """Return the engine's configuration."""
     section = config.engine
     return EngineConfig(
         models=tuple(_spec(model) for model in config.models),

@@ -24,7 +24,7 @@ from bot.log import about
 from bot.persistence import persistently
 from bot.store.store import Store
 from bot.threads import Threads
-from bot.worker.starts import Starts
+from bot.worker.start_pictures import StartPictures
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.model.pictures import Fitted
@@ -63,7 +63,7 @@ class Repaint:
         store: Store,
         artifacts: Artifacts,
         *,
-        starts: Starts,
+        starts: StartPictures,
         retry_seconds: float,
     ) -> None:
         self._starts = starts

@@ -1,4 +1,4 @@
-"""Images whose model or size has left every worker's configuration: told of at the start, failed in time."""
+"""Fails images that no worker offers to paint any more, after a warning and a grace period."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from bot.store.store import Store
 
 log = logging.getLogger(__name__)
 
-GRACE_SECONDS = 600.0  # longer than a worker takes to come back: it compiles all that it offers first
+GRACE_SECONDS = 600.0  # longer than a worker's start, which compiles all that the worker offers
 
 
-async def watch(store: Store, *, grace_seconds: float) -> None:
-    """Look now and every `grace_seconds`; never at the start does anything fail, since others may yet come.
+async def fail_unoffered(store: Store, *, grace_seconds: float) -> None:
+    """Warn now, and fail unoffered images every `grace_seconds`, until cancelled.
 
-    The worker that calls this must have announced itself.
+    The calling worker must have announced its lanes. The first pass only warns: other workers may be
+    starting.
     """
     await _warn(store, grace_seconds)
     while True:
@@ -24,7 +25,7 @@ async def watch(store: Store, *, grace_seconds: float) -> None:
         try:
             failed = await store.offers.fail_unoffered(grace=grace_seconds)
         except StoreUnavailable as error:
-            log.error("images that nobody paints could not be looked for: %s", error)
+            log.error("unoffered images could not be failed: %s", error)
             continue
         if failed:
             log.warning("%d images failed: no worker offers their model and size any more", failed)
@@ -34,10 +35,11 @@ async def _warn(store: Store, grace_seconds: float) -> None:
     try:
         lanes = await store.offers.unoffered()
     except StoreUnavailable:
-        return  # the worker's own verbs say so
+        return  # the worker logs it with its own verbs
     if lanes:
         log.warning(
-            "images wait for what no worker offers (%s): they fail unless one offers it within %d minutes",
+            "images wait for lanes that no worker offers (%s): they fail unless one offers them within %d "
+            "minutes",
             ", ".join(lanes),
             max(1, round(grace_seconds / 60)),
         )

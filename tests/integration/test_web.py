@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 from stores import Clock
 
-from bot.app.queue import PARTS, open_queue
-from bot.app.watching import BacklogReader
+from bot.app.monitoring import BacklogReader
+from bot.app.queue import CHECKED_PARTS, open_queue
 from bot.config import Config
 from bot.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
@@ -105,7 +105,7 @@ async def test_a_part_that_starts_while_health_is_asked_disturbs_no_answer() -> 
     assert await examine(checks) == {"store": WELL, "outbox": WELL}
 
 
-@pytest.mark.parametrize(("role", "parts"), PARTS.items())
+@pytest.mark.parametrize(("role", "parts"), CHECKED_PARTS.items())
 async def test_a_process_is_not_well_before_all_its_parts_are_open(
     role: str, parts: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.config import Config
-from bot.garbage import RARELY, FewCollections, paused_collections
+from bot.garbage import RARELY, RareCollections, paused_collections
 from bot.worker import opening
 
 WAIT_SECONDS = 10.0
@@ -40,9 +40,9 @@ def ended() -> None:
 
 
 def test_collections_are_few_until_what_was_opened_is_ready(usual: tuple[int, int, int]) -> None:
-    collections, opened = FewCollections(), Opened()
+    collections, opened = RareCollections(), Opened()
     collections.begin()
-    collections.end_with(opened)
+    collections.end_after(opened)
     assert gc.get_threshold() == (*usual[:2], RARELY)
     opened.ready.set()
     ended()
@@ -50,7 +50,7 @@ def test_collections_are_few_until_what_was_opened_is_ready(usual: tuple[int, in
 
 
 def test_what_lived_by_then_is_left_out() -> None:
-    collections = FewCollections()
+    collections = RareCollections()
     collections.begin()
     programs = [[number] for number in range(1000)]
     before = gc.get_freeze_count()

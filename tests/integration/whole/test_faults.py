@@ -154,7 +154,7 @@ async def test_a_worker_that_hangs_loses_its_images_to_another_and_does_no_harm_
         send(scene.worker, signal.SIGCONT)
     await scene.worker.well(scene.operator)
     await scene.delivered(*asked, await scene.ask())
-    assert "taken back: their worker was not heard of" in other.logs()
+    assert "taken back: their worker sent no heartbeat" in other.logs()
 
 
 async def test_a_front_that_is_gone_is_told_as_discord_tells_it(scene: Scene) -> None:

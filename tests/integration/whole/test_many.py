@@ -142,4 +142,4 @@ async def test_everything_is_delivered_once_though_a_worker_is_replaced_in_the_m
         ended = [replaced, *[await end(bot, signal.SIGTERM) for bot in (new, *fronts)]]
     assert [process.status for process in ended] == [0, 0, 0, 0], ended
     assert not any("Traceback" in process.err for process in ended), ended
-    assert any("waiting for a worker to say what tiny offers" in process.err for process in ended)
+    assert any("waiting for a worker to publish what tiny offers" in process.err for process in ended)

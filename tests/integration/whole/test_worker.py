@@ -237,7 +237,7 @@ async def test_an_image_of_a_size_that_left_the_configuration_fails_and_its_pers
     assert (failed.state, failed.images[0].failure) == (State.FAILED, "not_offered")
     assert done.state is State.DONE
     assert {delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)} == {gone.id, kept.id}
-    assert "images wait for what no worker offers (tiny:512x64:guided)" in caplog.text
+    assert "images wait for lanes that no worker offers (tiny:512x64:guided)" in caplog.text
 
 
 async def test_a_picture_is_started_from_the_kept_one_and_told_in_the_steps_it_makes(

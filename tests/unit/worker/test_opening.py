@@ -8,30 +8,30 @@ import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
 
 from bot.config import Config, EngineSection, ModelConfig
-from bot.worker.opening import engine_config, settle
+from bot.worker.opening import engine_config, read_defaults
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.request import Sampler
 
 
-def settled(model: ModelConfig) -> ModelConfig:
-    (result,) = settle(Config(models=(model,)), lambda _line: None).models
+def with_defaults(model: ModelConfig) -> ModelConfig:
+    (result,) = read_defaults(Config(models=(model,)), lambda _line: None).models
     return result
 
 
 def test_the_demo_has_its_own_defaults() -> None:
-    demo = settled(ModelConfig())
+    demo = with_defaults(ModelConfig())
     assert demo.model_dump() == ModelConfig().model_dump()
 
 
 def test_the_samplers_that_suit_a_checkpoint_are_read_whatever_the_file_says() -> None:
-    samplers = settled(ModelConfig()).offer.samplers
+    samplers = with_defaults(ModelConfig()).offer.samplers
     assert Sampler.DDIM in samplers
     assert Sampler.FLOW_EULER not in samplers
 
 
 def test_what_is_left_out_is_the_checkpoints_own(tmp_path: Path) -> None:
     folder = make_tiny_checkpoint(tmp_path / "turbo", **FAMILIES["SD Turbo"])
-    model = settled(ModelConfig(name="turbo", checkpoint=str(folder)))
+    model = with_defaults(ModelConfig(name="turbo", checkpoint=str(folder)))
     assert (model.sizes, model.sampler) == (("64x64",), Sampler.EULER)
     assert (model.num_inference_steps, model.guidance_scale) == (50, 7.5)
     assert model.offer.model == "turbo"
@@ -40,7 +40,7 @@ def test_what_is_left_out_is_the_checkpoints_own(tmp_path: Path) -> None:
 def test_what_is_said_is_kept(tmp_path: Path) -> None:
     folder = make_tiny_checkpoint(tmp_path / "sdxl", **FAMILIES["SDXL"])
     said = ModelConfig(checkpoint=str(folder), sizes=("128x64",), sampler=Sampler.DDIM, max_steps=20)
-    model = settled(said)
+    model = with_defaults(said)
     assert (model.sizes, model.sampler) == (("128x64",), Sampler.DDIM)
     assert (model.num_inference_steps, model.guidance_scale) == (20, 5.0)
 

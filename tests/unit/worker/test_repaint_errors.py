@@ -13,7 +13,7 @@ from bot.errors import MissingArtifact
 from bot.jobs import LostFile, Painter
 from bot.worker import repaint
 from bot.worker.repaint import Repaint
-from bot.worker.starts import Starts
+from bot.worker.start_pictures import StartPictures
 
 
 class Files:
@@ -51,7 +51,9 @@ async def test_an_unexpected_error_with_one_file_stops_neither_the_loop_nor_anot
     engine: Any = SimpleNamespace(ready_lanes=[])
     store: Any = SimpleNamespace(files=files)
     artifacts: Any = NoFiles()
-    running = asyncio.create_task(Repaint(engine, store, artifacts, starts=Starts(), retry_seconds=0.0).run())
+    running = asyncio.create_task(
+        Repaint(engine, store, artifacts, starts=StartPictures(), retry_seconds=0.0).run()
+    )
     async with asyncio.timeout(20):
         while len(files.ended) < 2:  # noqa: ASYNC110 - the loop under test sets no event
             await asyncio.sleep(0.01)

@@ -1,11 +1,11 @@
-"""What the next heartbeat says of an image that began anew."""
+"""What the next heartbeat says of an image that the engine retried."""
 
 from __future__ import annotations
 
 from recipes import RECIPE
 
 from bot.jobs import Claim
-from bot.worker.worker import _Painting
+from bot.worker.held_image import HeldImage
 from sdjax_engine.request import Progress, Trouble
 
 CLAIM = Claim(
@@ -15,11 +15,11 @@ CLAIM = Claim(
 
 def told(*progress: tuple[int, Trouble | None]) -> list[tuple[int, Trouble | None]]:
     """The step and the trouble after each message of the engine."""
-    painting = _Painting(claim=CLAIM)
+    image = HeldImage(claim=CLAIM)
     seen = []
     for step, trouble in progress:
-        painting.on_progress(Progress(step=step, steps=20, trouble=trouble))
-        seen.append((painting.step, painting.trouble))
+        image.on_progress(Progress(step=step, steps=20, trouble=trouble))
+        seen.append((image.step, image.trouble))
     return seen
 
 

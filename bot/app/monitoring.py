@@ -1,4 +1,4 @@
-"""What operators see of a process, whatever its role: metrics, health, and a loop that stands still."""
+"""Monitoring of a process: metrics, health, and the watch over the event loop."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bot.web.server import serving
 BACKLOG_SECONDS = 1.0
 
 
-async def watch(
+async def monitor(
     config: Config, store: Store, metrics: Metrics, checks: dict[str, Check], stack: AsyncExitStack
 ) -> None:
-    """Serve the pages where the configuration wants them, and watch the event loop; `stack` ends both.
+    """Serve the operators' pages if a port is configured, and watch the event loop; `stack` ends both.
 
-    Parts that come later add themselves to `checks`. Raises ConfigurationError for a port that is taken, or a
-    token that cannot be read.
+    Parts that open later add themselves to `checks`. Raises ConfigurationError for a port in use, or a token
+    that cannot be read.
     """
     metrics.worker.process_restarts.set(restarts.count(os.environ))
     backlog = BacklogReader(store, metrics)
@@ -41,10 +41,7 @@ async def watch(
 
 
 class BacklogReader:
-    """Brings the metrics of the queue up to date, with at most one query in `BACKLOG_SECONDS`.
-
-    However often the pages are asked for, the database is not.
-    """
+    """Updates the metrics of the queue, with at most one query in `BACKLOG_SECONDS`."""
 
     def __init__(
         self, store: Store, metrics: Metrics, *, clock: Callable[[], float] = time.monotonic
@@ -52,18 +49,18 @@ class BacklogReader:
         self._store = store
         self._metrics = metrics
         self._clock = clock
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._read_at: float | None = None
         self._answer = WELL
 
     async def check(self) -> str:
-        """Whether the store can be read: "well", or what is wrong."""
+        """Return "well", or why the store cannot be read."""
         await self.refresh()
         return self._answer
 
     async def refresh(self) -> None:
-        """Read the backlog unless that was done just now; where it cannot be read, the metrics stay."""
-        async with self._one_at_a_time:
+        """Read the backlog unless it was read just now. Where that fails, the metrics keep their values."""
+        async with self._lock:
             if self._read_at is not None and self._clock() - self._read_at < BACKLOG_SECONDS:
                 return
             try:

@@ -1,0 +1,50 @@
+"""An image that a worker holds: claimed, and not recorded yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from bot.jobs import Claim
+from sdjax_engine.request import Image, Progress, Trouble
+
+
+@dataclass(kw_only=True, eq=False)
+class HeldImage:
+    """One claimed image and its progress in the engine.
+
+    `lost` is true once another worker has the lease, or the job is cancelled. `trouble` is why the engine
+    retried the image; it is reset once the image is further than `furthest`, its step before the retry.
+    """
+
+    claim: Claim
+    on_trouble: Callable[[Trouble], None] = lambda _trouble: None
+    future: Future[Image] | None = None
+    step: int = 0
+    furthest: int = 0
+    trouble: Trouble | None = None
+    lost: bool = False
+    seated: bool = False
+    start_begun: bool = False
+
+    def on_start(self) -> None:
+        """Called on the engine's thread: a start picture of this image is being repainted."""
+        self.start_begun = True
+
+    def on_progress(self, progress: Progress) -> None:
+        """Called on the engine's thread. The next heartbeat reads these plain attributes."""
+        self.seated = True
+        step = round(progress.step / progress.steps * self.claim.steps)
+        if progress.trouble is not None:
+            self.furthest = max(self.furthest, self.step)
+            self.trouble = progress.trouble
+            self.on_trouble(progress.trouble)
+        elif step > self.furthest:
+            self.trouble = None
+        self.step = step
+
+    @property
+    def begun(self) -> bool:
+        """Whether the devices have worked on this image, or on a start picture of it."""
+        return self.seated or self.start_begun
