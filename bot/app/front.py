@@ -15,9 +15,8 @@ from bot.app.discord_side import connect, log_in
 from bot.app.models import follow_offers, wait_for_defaults
 from bot.app.queue import Queue, open_queue
 from bot.config import Config
-from bot.delivery.message_locks import MessageLocks
 from bot.delivery.outbox import Outbox
-from bot.delivery.progress import Progress
+from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.sender import Sender
 from bot.front.address import use_address
 from bot.front.client import Bot
@@ -52,7 +51,7 @@ async def serve(config: Config, *, shutdown: Shutdown, ready: Callable[[], None]
             front = await open_front(with_defaults, queue, stack)
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
             front.start(tasks)
-            offers = front.client.parts.offers
+            offers = front.client.services.offers
             tasks.start(follow_offers(config, queue.store, offers, front.change_offers), "offers")
             try:
                 await tasks.wait_for(front.client.wait_until_ready())
@@ -136,7 +135,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         *(queue.store, sender, message_locks),
         front=name,
         clock=queue.store.clock,
-        offers=client.parts.offers,
+        offers=client.services.offers,
         metrics=metrics.delivery,
     )
     queue.checks.update(gateway=client.health, outbox=outbox.health)

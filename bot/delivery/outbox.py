@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from bot.delivery.message_locks import MessageLocks
+from bot.delivery.progress import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent

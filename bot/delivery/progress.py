@@ -9,8 +9,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
-from bot.delivery.message_locks import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.render import MessageContent, render
 from bot.delivery.sender import Sender
@@ -37,6 +37,23 @@ class _Shown:
 
     content: MessageContent | None
     at: float
+
+
+class MessageLocks:
+    """A lock for each job's message: its holder alone edits the message, so progress never covers a result.
+
+    A lock is dropped once nothing holds or awaits it.
+    """
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, job_id: str) -> asyncio.Lock:
+        """Return the lock to hold while reading the job's state and editing its message."""
+        lock = self._locks.get(job_id)
+        if lock is None:
+            lock = self._locks[job_id] = asyncio.Lock()
+        return lock
 
 
 class Progress:

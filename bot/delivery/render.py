@@ -21,9 +21,8 @@ from bot.delivery.buttons import (
     final_rows,
     without_pictures,
 )
-from bot.delivery.words import shown, tidy
 from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, Showing, State
-from bot.texts import Texts
+from bot.texts import Texts, shown, tidy
 from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, PromptFacts, Trouble
 
 MAX_TEXT = 4000  # characters of all text parts of a message together

@@ -9,11 +9,10 @@ import aiohttp
 import discord
 from discord import app_commands
 
-from bot.delivery.words import shown
 from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, Answered, answered, say
-from bot.front.parts import Interaction, parts_of
-from bot.texts import MISTAKES, Texts
+from bot.front.services import Interaction, services_of
+from bot.texts import MISTAKES, Texts, shown
 from sdjax_engine.request import InvalidRequest
 
 log = logging.getLogger(__name__)
@@ -66,10 +65,10 @@ async def report(interaction: Interaction, error: Exception) -> None:
     if unanswered or isinstance(error, DiscordUnavailable):
         log.warning("Discord did not take an answer, so its person reads that there is none: %s", error)
         return
-    parts = parts_of(interaction)
-    parts.metrics.refusals.labels(_reason(error)).inc()
+    services = services_of(interaction)
+    services.metrics.refusals.labels(_reason(error)).inc()
     try:
-        await refuse(interaction, sentence_for(error, parts.texts(interaction)))
+        await refuse(interaction, sentence_for(error, services.texts(interaction)))
     except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
         log.warning("a refusal could not be told: %s", failure)
 

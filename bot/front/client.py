@@ -17,15 +17,15 @@ from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.front.attachments import Attachments
+from bot.front.command_tree import Tree
 from bot.front.commands import commands
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
 from bot.front.pace import Pace, Rates
-from bot.front.parts import Interaction, Parts
 from bot.front.pictures import Limits
 from bot.front.resolver import Resolver
+from bot.front.services import Interaction, Services
 from bot.front.translator import CatalogueTranslator
-from bot.front.tree import Tree
 from bot.front.views import BUTTONS
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
@@ -83,7 +83,7 @@ class Bot(discord.AutoShardedClient):
         self.shard_ids = list(config.discord.shard_ids) or None
         self._counts_shards = not config.discord.shard_count
         self._leaving = False
-        self.parts = Parts(
+        self.services = Services(
             front=name,
             store=store,
             artifacts=artifacts,
@@ -126,12 +126,12 @@ class Bot(discord.AutoShardedClient):
         everywhere: list[discord.Object | None] = [None]
         for guild in self.guilds_served or everywhere:
             tree.clear_commands(guild=guild)
-        for command in commands(self.parts.offers):
+        for command in commands(self.services.offers):
             tree.add_command(command, guilds=self.guilds_served or MISSING)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Offer something else from now on; raises DiscordUnavailable where the commands stay as before."""
-        self.parts = dataclasses.replace(self.parts, offers=offers)
+        self.services = dataclasses.replace(self.services, offers=offers)
         self._define(self.tree)
         if 0 not in (self.shard_ids or [0]):
             return
@@ -171,7 +171,7 @@ class Bot(discord.AutoShardedClient):
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         """Keep what was asked for there, and register if the configuration names that server."""
-        await self._noted(self.parts.store.erasure.note_presence([guild.id]))
+        await self._noted(self.services.store.erasure.note_presence([guild.id]))
         for served in self.guilds_served:
             if served.id == guild.id:
                 await self._register_in(served)
@@ -192,20 +192,20 @@ class Bot(discord.AutoShardedClient):
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         """Note that a server sent the bot away: what was asked for there is deleted after some time."""
         log.info("server %d has removed the bot", guild.id)
-        await self._noted(self.parts.store.erasure.note_departure([guild.id]))
+        await self._noted(self.services.store.erasure.note_departure([guild.id]))
 
     async def _note_servers(self) -> None:
         """Note which servers of these shards came and went while nobody listened."""
         here = {guild.id for guild in self.guilds}
-        await self._noted(self.parts.store.erasure.note_presence(here))
+        await self._noted(self.services.store.erasure.note_presence(here))
         try:
-            known = await self.parts.store.erasure.servers()
+            known = await self.services.store.erasure.servers()
         except StoreUnavailable as error:
             log.error("servers that went meanwhile cannot be looked for: %s", error)
             return
         count = self.shard_count or 1
         gone = {one for one in known - here if (one >> 22) % count in self.shards}
-        await self._noted(self.parts.store.erasure.note_departure(gone))
+        await self._noted(self.services.store.erasure.note_departure(gone))
 
     async def _noted(self, verb: Awaitable[None]) -> None:
         try:
@@ -218,7 +218,7 @@ class Bot(discord.AutoShardedClient):
         self._leaving = True
         for shard in self.shards.values():
             await shard.disconnect()
-        await self.parts.underway.finished()
+        await self.services.open_interactions.finished()
 
     async def on_shard_connect(self, shard_id: int) -> None:
         """Note that there is a new connection."""

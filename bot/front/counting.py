@@ -12,7 +12,7 @@ from typing import Any, cast
 import aiohttp
 import discord
 
-from bot.front.parts import Interaction
+from bot.front.services import Interaction
 from bot.metrics import WELL, FrontMetrics
 
 CALLBACK = re.compile(r"/interactions/(\d+)/[^/]+/callback$")

@@ -17,7 +17,7 @@ import aiohttp
 import discord
 
 from bot.errors import DiscordUnavailable
-from bot.front.parts import Interaction, parts_of
+from bot.front.services import Interaction, services_of
 
 ATTEMPT_SECONDS = 1.2  # of the first attempt; two fit into the time that Discord waits
 LONGEST_ATTEMPT_SECONDS = 10.0
@@ -84,7 +84,7 @@ async def _answer(
                 sent = await attempt()
             break
         except discord.HTTPException as error:
-            if error.code == ALREADY_ACKNOWLEDGED and parts_of(interaction).was_unclear(interaction.id):
+            if error.code == ALREADY_ACKNOWLEDGED and services_of(interaction).was_unclear(interaction.id):
                 sent = None
                 break
             if error.status < 500:

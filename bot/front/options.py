@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
-from bot.delivery.words import tidy
 from bot.errors import UserMistake
 from bot.jobs import MAX_VARIANTS, Recipe, nearest_size, same_shape
+from bot.texts import tidy
 from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, InvalidRequest, Lora, Offer, parse_sampler
 
 MAX_CHOICES = 25
@@ -19,6 +22,34 @@ MAX_ECHO = 60  # characters of a wrong value that are said back
 PICTURE_STRENGTH = 0.75  # how far a picture is left when nobody says
 WHOLLY = 1.0
 COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21, 9))
+
+# Phones write a long dash for two short ones.
+_FLAG: Final = re.compile(r"(?<!\S)(?:--|—|–)([A-Za-z]{1,12})\b((?:[ =]+(?!--|—|–)[^\s,]+)?)")
+
+OPTION_OF_FLAG: Final = MappingProxyType(
+    {
+        "ar": "size",
+        "aspect": "size",
+        "w": "size",
+        "h": "size",
+        "no": "negative_prompt",
+        "negative": "negative_prompt",
+        "seed": "seed",
+        "steps": "steps",
+        "cfg": "guidance",
+        "scale": "guidance",
+        "sampler": "sampler",
+        "model": "model",
+        "v": "model",
+        "niji": "model",
+        "iw": "strength",
+        "strength": "strength",
+        "repeat": "variants",
+        "r": "variants",
+        "n": "variants",
+    }
+)
+"""Options of other bots that people type into a prompt, and the option of /imagine that does the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,3 +236,20 @@ def _weight(text: str) -> float:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hint:
+    """What was typed into the prompt, and the name of the option that does the same."""
+
+    typed: str
+    option: str
+
+
+def hint_of(prompt: str, options: Container[str]) -> Hint | None:
+    """The first option of another bot in `prompt` for which there is one in `options`; None without one."""
+    for flag in _FLAG.finditer(prompt):
+        option = OPTION_OF_FLAG.get(flag[1].lower())
+        if option is not None and option in options:
+            return Hint(typed=flag[0], option=option)
+    return None

@@ -9,10 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NameTaken
 from bot.store.clock import SETTLING_SECONDS
-from bot.store.database import insert
+from bot.store.database import Verbs, insert
 from bot.store.tables import deliveries, jobs, processes
 from bot.store.transitions import ACTIVE
-from bot.store.verbs import Verbs
 
 _JOIN_LOCK = 0x5D_1A_C6  # an advisory lock that nothing else in the database takes
 

@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UserMistake
 from bot.jobs import Caps, Origin, State
 from bot.store.database import insert
+from bot.store.rows import among
 from bot.store.tables import images, jobs, last_tags, turns
-from bot.store.transitions import among
 
 NEAR = 500
 """Places left from which on people are let in one after the other: more than come in at one moment."""

@@ -1,10 +1,11 @@
-"""One database: connections, transactions, migrations, and its failures in one sentence."""
+"""One database: connections, transactions, migrations, failures in one sentence; and what verbs share."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,11 +13,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.errors import ConfigurationError, StoreUnavailable
+from bot.store.clock import Clock
 from bot.store.failures import TRANSLATED, unavailable
 from bot.store.migrate import upgrade
 from bot.store.postgresql_server import create_postgresql_engine, postgresql_place
 from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
-from bot.store.wake_ups import listen
+from bot.store.wake_ups import Changes, WakeUps, listen, publish
 from bot.threads import in_uninterruptible_thread
 
 # What is read belongs to one moment; SQLite's readers have that anyhow.
@@ -115,6 +117,43 @@ class Database:
             self._under_way -= 1
             if not self._under_way:
                 self._quiet.set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The database, its clock, and the wake-ups that follow committed changes."""
+
+    database: Database
+    clock: Clock
+    wake_ups: WakeUps = field(default_factory=WakeUps)
+
+    async def tell_time(self) -> None:
+        """Read the time of a database that has its own, unless that was done lately."""
+        if self.clock.is_stale:
+            async with self.database.read() as connection:
+                await self.clock.refresh(connection)
+
+
+class Verbs:
+    """Base of the store's members; each verb is one transaction.
+
+    Any verb raises StoreUnavailable, whose message is one sentence, when the database cannot be used; then
+    nothing was changed.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._database = shared.database
+        self._clock = shared.clock
+
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[tuple[AsyncConnection, Changes]]:
+        """Begin a transaction; the loops that wait for its changes are woken once it is committed."""
+        changes = Changes()
+        async with self._database.write() as connection:
+            yield connection, changes
+            await publish(connection, changes)
+        self._shared.wake_ups.ring(changes)
 
 
 def check_url(url: str) -> None:

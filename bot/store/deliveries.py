@@ -9,11 +9,11 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Delivery
+from bot.store.database import Verbs
 from bot.store.forgetting import files_of, forget_words, let_go_unneeded
 from bot.store.rows import load_jobs
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
-from bot.store.verbs import Verbs
 
 DELETED = "deleted"
 FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer

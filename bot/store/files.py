@@ -16,11 +16,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import FileState, Lost, LostFile, Painter, State
-from bot.store.database import insert
+from bot.store.database import Verbs, insert
 from bot.store.rows import recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
 from bot.store.transitions import lock_jobs
-from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane
 
 GOING_SECONDS = 60.0  # after which whoever was deleting a file is taken for dead

@@ -10,12 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Job
-from bot.store.database import insert
+from bot.store.database import Verbs, insert
 from bot.store.files import let_go
 from bot.store.rows import load_jobs, recipe_from, recipe_values
 from bot.store.tables import departures, images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import ACTIVE, cancel_images
-from bot.store.verbs import Verbs
 
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # whose a picture to start from is: see `source_of`

@@ -15,7 +15,7 @@ from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
-from bot.store.database import insert
+from bot.store.database import Verbs, insert
 from bot.store.deliveries import shown_by
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
@@ -23,7 +23,6 @@ from bot.store.rows import load_job, load_jobs, recipe_values
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
-from bot.store.verbs import Verbs
 
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
 _ID_LENGTH = 8

@@ -18,12 +18,11 @@ from bot.errors import StaleLease
 from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
-from bot.store.database import insert
+from bot.store.database import Verbs, insert
 from bot.store.poison_images import claimable
-from bot.store.rows import load_job, notes_values, recipe_from
+from bot.store.rows import among, load_job, notes_values, recipe_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
-from bot.store.transitions import ACTIVE, among, lock_job, lock_jobs, move, settle
-from bot.store.verbs import Verbs
+from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"

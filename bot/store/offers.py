@@ -10,11 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import State
-from bot.store.database import insert
+from bot.store.database import Verbs, insert
 from bot.store.rows import offer_from, offer_values
 from bot.store.tables import images, jobs, offered_lanes, published_offers, workers
 from bot.store.transitions import lock_jobs, move, refund, settle
-from bot.store.verbs import Verbs
 from sdjax_engine.request import Lane, Offer
 
 NOT_OFFERED = "not_offered"

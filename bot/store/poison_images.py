@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import State
+from bot.store.rows import among
 from bot.store.tables import MAYBE_POISON, images
-from bot.store.transitions import ACTIVE, among
+from bot.store.transitions import ACTIVE
 
 _POISON_IMAGES = (
     sa.select(images.c.id, images.c.state, images.c.worker, images.c.lane)

@@ -18,11 +18,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import Position, State
 from bot.store import estimate
+from bot.store.database import Shared, Verbs
 from bot.store.estimate import Ahead, Arrival, Bench, Line
+from bot.store.rows import among
 from bot.store.tables import images, jobs, offered_lanes, run_times, virtual_clock, workers
 from bot.store.traffic import Flow, faster
-from bot.store.transitions import ACTIVE, among
-from bot.store.verbs import Shared, Verbs
+from bot.store.transitions import ACTIVE
 
 Point = tuple[float, int]
 """A place in an order: a tag, and what stands between equal ones."""

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from bot.jobs import FileState
-from bot.store.database import insert
+from bot.store.database import Verbs, insert
 from bot.store.files import GOING_SECONDS, let_go, named
 from bot.store.forgetting import files_of
 from bot.store.tables import HOLDS_TOKEN, deliveries, duties, files, images, jobs, start_pictures
 from bot.store.transitions import ACTIVE
-from bot.store.verbs import Verbs
 
 _KEPT = files.c.state == FileState.KEPT
 # The same, said so that no database looks for a few names among all files that are kept.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bot.metrics import Metrics, StoreMetrics
 from bot.store.clock import Clock
-from bot.store.database import Database
+from bot.store.database import Database, Shared
 from bot.store.deliveries import Deliveries
 from bot.store.files import Files
 from bot.store.forgetting import Erasure
@@ -15,7 +15,6 @@ from bot.store.leases import Leases
 from bot.store.offers import Offers
 from bot.store.positions import Positions
 from bot.store.retention import Retention
-from bot.store.verbs import Shared
 
 
 class Store:

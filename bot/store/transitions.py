@@ -18,14 +18,6 @@ ACTIVE = (State.WAITING, State.RUNNING)
 RESULT = "result"  # the kind of delivery that brings a job's pictures
 
 
-def among(table: sa.Table, *states: State) -> sa.ColumnElement[bool]:
-    """Whether a row of jobs or images, found by something else, is in one of these states.
-
-    Said as what it must not be: then no database looks for the few rows among all that wait.
-    """
-    return table.c.state.not_in([state for state in State if state not in states])
-
-
 def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Update:
     """The statement that brings the images of `condition` to `to`, where that is allowed at all."""
     # Said as what it must not be: then no database looks for the few images among all that wait.

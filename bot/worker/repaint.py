@@ -21,7 +21,7 @@ from bot.artifacts import Artifacts
 from bot.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.jobs import LostFile, Painter
 from bot.log import about
-from bot.persistence import persistently
+from bot.retries import while_unavailable
 from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.start_pictures import StartPictures
@@ -196,4 +196,4 @@ class Repaint:
         return finished.result()
 
     async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
-        return await persistently(verb, seconds=self._retry_seconds)
+        return await while_unavailable(self._retry_seconds, verb)

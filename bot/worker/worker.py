@@ -19,7 +19,7 @@ from bot.heap import trim_regularly
 from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, SafetyPolicy, Showing
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
-from bot.persistence import persistently
+from bot.retries import while_unavailable
 from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.failures import failure_of
@@ -268,7 +268,7 @@ class Worker:
 
     async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
         """Try again and again, for about as long as a lease, what the disk or the database refuses."""
-        return await persistently(verb, seconds=self._lease_seconds)
+        return await while_unavailable(self._lease_seconds, verb)
 
     async def _give_back(self, claim: Claim) -> None:
         """Give the image back to the queue, in GIVE_BACK_SECONDS at most while the worker drains."""

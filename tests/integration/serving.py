@@ -12,9 +12,8 @@ import numpy as np
 
 from bot.artifacts import Artifacts
 from bot.config import Config
-from bot.delivery.message_locks import MessageLocks
 from bot.delivery.outbox import Outbox
-from bot.delivery.progress import Progress
+from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.sender import Sender
 from bot.front.address import use_address
 from bot.front.client import Bot
@@ -85,7 +84,7 @@ async def serving(
     bot = Bot(config, store, artifacts, name=name, announce=announce)
     message_locks, sender = MessageLocks(), Sender(bot, artifacts, clock=time.time)
     progress = Progress(store, sender, message_locks, front=name, clock=time.time)
-    outbox = Outbox(store, sender, message_locks, front=name, clock=time.time, offers=bot.parts.offers)
+    outbox = Outbox(store, sender, message_locks, front=name, clock=time.time, offers=bot.services.offers)
     async with bot:
         await bot.login("a-token")
         tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.front.command_tree import Command
 from bot.front.commands.cancel import cancel_command
-from bot.front.commands.describing import Command
 from bot.front.commands.help import help_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command

@@ -11,16 +11,15 @@ from discord.app_commands import Range, locale_str
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.layout import layout
 from bot.delivery.render import MessageContent, Tone
-from bot.delivery.words import shown
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.commands.describing import Command, Option, make_command
+from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.first_answers import acknowledge
 from bot.front.options import MAX_CHOICES
-from bot.front.parts import Interaction, parts_of
-from bot.front.rights import asker, moderates
+from bot.front.permissions import asker, moderates
+from bot.front.services import Interaction, services_of
 from bot.jobs import Job
-from bot.texts import Texts
+from bot.texts import Texts, shown
 
 ALL = "all"
 SHOWN_PROMPT = 200
@@ -64,7 +63,7 @@ async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
 
 async def cancel_all(interaction: Interaction) -> None:
     """Cancel all of the person's own; the interaction is acknowledged already."""
-    mine = await parts_of(interaction).store.jobs.active(user_id=interaction.user.id)
+    mine = await services_of(interaction).store.jobs.active(user_id=interaction.user.id)
     if not mine:
         raise UserMistake("nothing_to_cancel")
     await cancel_chosen(interaction, [job.id for job in mine])
@@ -75,7 +74,7 @@ async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> Non
 
     Raises UserMistake `already_ended` where all of them had ended, NotYours and UnknownJob.
     """
-    store = parts_of(interaction).store
+    store = services_of(interaction).store
     chosen = [await store.jobs.get(job_id) for job_id in job_ids]
     rights = [asker(interaction, job) for job in chosen]
     if all(
@@ -89,7 +88,7 @@ async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> Non
         if not job.state.final or right not in (None, job.origin.user_id)
     ]
     secret = any(job.origin.private and job.origin.user_id != interaction.user.id for job in cancelled)
-    said = said_of_cancelled(cancelled, parts_of(interaction).texts(interaction), secret=secret)
+    said = said_of_cancelled(cancelled, services_of(interaction).texts(interaction), secret=secret)
     content = MessageContent(heading=said, tone=Tone.CANCELLED)
     await interaction.edit_original_response(view=layout(content))
 
@@ -115,7 +114,7 @@ def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool) -> str
 
 async def active_here(interaction: Interaction) -> tuple[list[Job], list[Job]]:
     """The person's own active requests, and those of others in the server that they moderate."""
-    store = parts_of(interaction).store
+    store = services_of(interaction).store
     mine = await store.jobs.active(user_id=interaction.user.id)
     here = await store.jobs.active(guild_id=interaction.guild_id) if interaction.guild_id else []
     others = (job for job in here if job.origin.user_id != interaction.user.id)
@@ -124,8 +123,8 @@ async def active_here(interaction: Interaction) -> tuple[list[Job], list[Job]]:
 
 def _choosing(interaction: Interaction, mine: Sequence[Job], others: Sequence[Job]) -> discord.ui.LayoutView:
     """A message that offers these requests for choice, several at once."""
-    parts = parts_of(interaction)
-    return layout(choosing(mine, others, now=parts.clock(), texts=parts.texts(interaction)))
+    services = services_of(interaction)
+    return layout(choosing(mine, others, now=services.clock(), texts=services.texts(interaction)))
 
 
 def choosing(mine: Sequence[Job], others: Sequence[Job], *, now: float, texts: Texts) -> MessageContent:
@@ -177,15 +176,15 @@ def _menu(
 
 async def suggest_jobs(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
     """The person's own active requests, then for moderators everybody's in the server."""
-    parts = parts_of(interaction)
-    texts = parts.texts(interaction)
+    services = services_of(interaction)
+    texts = services.texts(interaction)
     try:
         mine, others = await active_here(interaction)
     except StoreUnavailable:
         return []
     choices = [
-        *_suggestions(mine, parts.clock(), texts),
-        *_suggestions(others, parts.clock(), texts, named=True),
+        *_suggestions(mine, services.clock(), texts),
+        *_suggestions(others, services.clock(), texts, named=True),
     ]
     if len(mine) > 1:
         choices.insert(0, app_commands.Choice(name=texts.gettext("All of mine"), value=ALL))

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from discord.app_commands import locale_str
 
 from bot.front.answers import page
+from bot.front.command_tree import Command, make_command
 from bot.front.commands.cancel import cancel_command
-from bot.front.commands.describing import Command, make_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.first_answers import say
 from bot.front.options import size_name
-from bot.front.parts import Interaction, parts_of
+from bot.front.services import Interaction, services_of
 from bot.jobs import MAX_VARIANTS
 from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
@@ -32,10 +32,10 @@ def help_command() -> Command:
 
 async def show_help(interaction: Interaction) -> None:
     """The whole help, to the person alone."""
-    parts = parts_of(interaction)
+    services = services_of(interaction)
     # Commands and options bear the names that this person's Discord shows, whatever the answer's language.
     names = Texts.for_locale(str(interaction.locale))
-    text = help_text(parts.offers, texts=parts.texts(interaction), names=names)
+    text = help_text(services.offers, texts=services.texts(interaction), names=names)
     await say(interaction, view=page(text))
 
 

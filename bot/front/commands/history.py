@@ -12,15 +12,14 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.layout import layout
 from bot.delivery.render import MessageContent, Tone
-from bot.delivery.words import shown
-from bot.front.commands.describing import Command, make_command
+from bot.front.command_tree import Command, make_command
 from bot.front.commands.naming import request_facts, request_words
 from bot.front.commands.queue import standing
 from bot.front.first_answers import acknowledge
-from bot.front.parts import Interaction, parts_of
+from bot.front.services import Interaction, services_of
 from bot.jobs import Job, Showing, State
 from bot.store import Store
-from bot.texts import Texts
+from bot.texts import Texts, shown
 
 PAGE_JOBS = 10
 SHOWN_PROMPT = 80
@@ -51,9 +50,9 @@ def history_command() -> Command:
 async def show_history(interaction: Interaction) -> None:
     """The newest page."""
     await acknowledge(interaction, private=True)
-    parts = parts_of(interaction)
-    found = await newest_page(parts.store, interaction.user.id)
-    view = history_view(found, parts.texts(interaction), now=parts.clock())
+    services = services_of(interaction)
+    found = await newest_page(services.store, interaction.user.id)
+    view = history_view(found, services.texts(interaction), now=services.clock())
     await interaction.edit_original_response(view=view)
 
 

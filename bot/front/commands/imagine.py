@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.album import Kept, keep_for_now, take_back
-from bot.delivery.words import shown
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add
-from bot.front.commands.describing import Command, Option, make_command
-from bot.front.hints import hint_of
+from bot.front.command_tree import Command, Option, make_command
 from bot.front.options import (
     MAX_CHOICES,
     Asked,
     find_offer,
+    hint_of,
     lora_choices,
     parse,
     size_choices,
     start_from,
 )
-from bot.front.parts import Interaction, Parts, parts_of, sender_of
 from bot.front.pictures import Picture
-from bot.front.requests import request, request_with_files
+from bot.front.requests import accept, announce, check_caps, enqueue
+from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import MAX_VARIANTS, Recipe
-from bot.texts import Texts
+from bot.texts import Texts, shown
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_PROMPT_CHARACTERS,
@@ -175,35 +174,34 @@ async def imagine(
     **typed: Any,
 ) -> None:
     """Check first, purely; a mistake is told at once, before anything is acknowledged or stored."""
-    parts = parts_of(interaction)
+    services = services_of(interaction)
     asked = Asked(**typed, image=image is not None, mask=mask is not None)
-    recipe = parse(asked, parts.offers)
-    if image is None:
-        await request(interaction, recipe, private=private)
-        await hint(interaction, recipe.prompt)
-        return
+    recipe = parse(asked, services.offers)
     for attachment, name in ((image, IMAGE), (mask, MASK)):
         if attachment is not None:
-            parts.attachments.check(attachment, what=_called(name, interaction))
-    count = 1 if mask is None else 2
-
-    def start() -> AbstractAsyncContextManager[Recipe]:
-        return _started_from(interaction, recipe, asked, image=image, mask=mask)
-
-    await request_with_files(interaction, start, count=count, private=private)
+            services.attachments.check(attachment, what=_called(name, interaction))
+    if image is None:
+        origin = await accept(interaction, private=private)
+        job = await enqueue(interaction, recipe, origin)
+    else:
+        origin = await accept(interaction, private=private, files=1 if mask is None else 2)
+        await check_caps(interaction, origin)
+        async with _started_from(interaction, recipe, asked, image=image, mask=mask) as started:
+            job = await enqueue(interaction, started, origin)
+    await announce(interaction, job)
     await hint(interaction, recipe.prompt)
 
 
 async def hint(interaction: Interaction, prompt: str) -> None:
     """Tell the person alone which option does what they typed into the prompt for another bot."""
-    parts = parts_of(interaction)
-    found = hint_of(prompt, {option.name for option in imagine_options(parts.offers)})
+    services = services_of(interaction)
+    found = hint_of(prompt, {option.name for option in imagine_options(services.offers)})
     if found is None:
         return
     option = Texts.for_locale(str(interaction.locale)).pgettext("name", found.option)
     await add(
         interaction,
-        parts.texts(interaction).gettext(
+        services.texts(interaction).gettext(
             "“{typed}” was taken for words of the prompt: use the option **{option}** for that.",
             typed=shown(found.typed, SHOWN_FLAG),
             option=option,
@@ -216,30 +214,30 @@ async def _started_from(
     interaction: Interaction, recipe: Recipe, asked: Asked, *, image: Attachment, mask: Attachment | None
 ) -> AsyncIterator[Recipe]:
     """Fetch, clean and keep what is started from; nothing of it stays of a request that is refused."""
-    parts = parts_of(interaction)
+    services = services_of(interaction)
     picture, hole = await _clean(interaction, image=image, mask=mask)
     kept: list[Kept] = []
     try:
         for png in (picture.png, hole):
             if png is not None:
-                kept.append(await keep_for_now(parts.store, parts.artifacts, png, ".png"))
+                kept.append(await keep_for_now(services.store, services.artifacts, png, ".png"))
         yield start_from(
             recipe,
             asked,
-            find_offer(recipe.model, parts.offers),
+            find_offer(recipe.model, services.offers),
             size=(picture.width, picture.height),
             picture=kept[0].name,
             mask=None if hole is None else kept[1].name,
         )
     except (InvalidRequest, StoreUnavailable, UserMistake):
-        await _take_back(parts, kept)
+        await _take_back(services, kept)
         raise
 
 
-async def _take_back(parts: Parts, kept: Sequence[Kept]) -> None:
+async def _take_back(services: Services, kept: Sequence[Kept]) -> None:
     """Delete the files of a refused request; where the queue is away, the sweep finds them."""
     try:
-        await take_back(parts.store, parts.artifacts, kept)
+        await take_back(services.store, services.artifacts, kept)
     except StoreUnavailable as error:
         log.warning("%d files of a refused request wait for the sweep: %s", len(kept), error)
 
@@ -248,7 +246,7 @@ async def _clean(
     interaction: Interaction, *, image: Attachment, mask: Attachment | None
 ) -> tuple[Picture, bytes | None]:
     """The picture to start from, and its mask: the one that was sent, or else what is transparent in it."""
-    attachments, sender = parts_of(interaction).attachments, sender_of(interaction)
+    attachments, sender = services_of(interaction).attachments, sender_of(interaction)
     async with attachments.turn(sender):
         picture = await attachments.picture(image, what=_called(IMAGE, interaction), sender=sender)
         if mask is None:
@@ -258,7 +256,7 @@ async def _clean(
 
 def _called(option: str, interaction: Interaction) -> str:
     """An option's file as it is spoken of, in the language of the answer."""
-    return f"“{parts_of(interaction).texts(interaction).pgettext('field', option)}”"
+    return f"“{services_of(interaction).texts(interaction).pgettext('field', option)}”"
 
 
 async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
@@ -272,7 +270,7 @@ async def suggest_loras(interaction: Interaction, typed: str) -> list[app_comman
 
 
 def _chosen_offer(interaction: Interaction) -> Offer:
-    offers = parts_of(interaction).offers
+    offers = services_of(interaction).offers
     try:
         return find_offer(getattr(interaction.namespace, "model", None), offers)
     except InvalidRequest:

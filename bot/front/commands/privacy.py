@@ -16,11 +16,11 @@ from bot.delivery.layout import layout
 from bot.delivery.render import MessageContent, Tone
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.answers import page
-from bot.front.commands.describing import Command, make_command
+from bot.front.command_tree import Command, make_command
 from bot.front.commands.history import message_address
 from bot.front.exporting import files_of, packed
 from bot.front.first_answers import acknowledge, acknowledge_press
-from bot.front.parts import Interaction, Parts, parts_of, sender_of
+from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import Job
 from bot.texts import Texts
 
@@ -46,7 +46,7 @@ def privacy_command() -> Command:
 async def show_privacy(interaction: Interaction) -> None:
     """What is kept and for how long, and the buttons that export and delete it."""
     await acknowledge(interaction, private=True)
-    view = privacy_view(parts_of(interaction).texts(interaction))
+    view = privacy_view(services_of(interaction).texts(interaction))
     await interaction.edit_original_response(view=view)
 
 
@@ -70,14 +70,14 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
 
 async def export(interaction: Interaction) -> None:
     """Send the person what is kept of them, with as many of their pictures as a message takes."""
-    parts = parts_of(interaction)
-    parts.pace.admit(sender_of(interaction))
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
-    texts = parts.texts(interaction)
-    jobs = await _all_jobs(parts, interaction.user.id)
-    names = files_of(jobs, sent=await parts.store.erasure.files_sent(interaction.user.id))
-    files = await _files(parts, names)
-    archive = await parts.fitting.run(packed, jobs, files)
+    texts = services.texts(interaction)
+    jobs = await _all_jobs(services, interaction.user.id)
+    names = files_of(jobs, sent=await services.store.erasure.files_sent(interaction.user.id))
+    files = await _files(services, names)
+    archive = await services.fitting.run(packed, jobs, files)
     said = texts.ngettext(
         "{count} request of yours is kept.", "{count} requests of yours are kept.", len(jobs)
     )
@@ -95,7 +95,7 @@ async def export(interaction: Interaction) -> None:
 async def ask(interaction: Interaction) -> None:
     """Let the person confirm that all of theirs is deleted."""
     await acknowledge_press(interaction)
-    texts = parts_of(interaction).texts(interaction)
+    texts = services_of(interaction).texts(interaction)
     question = texts.gettext(
         "All your requests and pictures are deleted, what waits is cancelled, and the messages that "
         "show them are removed. This cannot be undone."
@@ -112,8 +112,8 @@ async def ask(interaction: Interaction) -> None:
 async def forget_all(interaction: Interaction) -> None:
     """Delete all that is kept of the person, and the messages that show it."""
     await acknowledge_press(interaction)
-    parts = parts_of(interaction)
-    texts = parts.texts(interaction)
+    services = services_of(interaction)
+    texts = services.texts(interaction)
     await interaction.edit_original_response(
         view=page(texts.gettext("Everything of yours is being deleted."))
     )
@@ -126,7 +126,7 @@ async def forget_all(interaction: Interaction) -> None:
                 stayed.append(address)
 
     user_id = interaction.user.id
-    count = await forget(parts.store, parts.artifacts, user_id=user_id, first=remove_messages)
+    count = await forget(services.store, services.artifacts, user_id=user_id, first=remove_messages)
     said = texts.ngettext("{count} request was deleted.", "{count} requests were deleted.", count)
     if stayed:
         said += " " + texts.gettext(
@@ -154,23 +154,23 @@ async def _left(client: discord.Client, job: Job) -> str | None:
     return None
 
 
-async def _all_jobs(parts: Parts, user_id: int) -> list[Job]:
+async def _all_jobs(services: Services, user_id: int) -> list[Job]:
     """Every job of the person, the newest first."""
-    jobs = await parts.store.jobs.history(user_id, limit=PAGE_JOBS)
-    while further := await parts.store.jobs.history(
+    jobs = await services.store.jobs.history(user_id, limit=PAGE_JOBS)
+    while further := await services.store.jobs.history(
         user_id, older_than=jobs[-1].origin.interaction_id if jobs else 0, limit=PAGE_JOBS
     ):
         jobs += further
     return jobs
 
 
-async def _files(parts: Parts, names: Sequence[str]) -> dict[str, bytes]:
+async def _files(services: Services, names: Sequence[str]) -> dict[str, bytes]:
     """The files of these names that are still there, until there is no room for more."""
     files: dict[str, bytes] = {}
     room = ARCHIVE_LIMIT
     for name in names:
         try:
-            data = await parts.artifacts.get(name)
+            data = await services.artifacts.get(name)
         except (MissingArtifact, StoreUnavailable):
             continue
         if len(data) > room:

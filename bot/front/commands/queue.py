@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
-from bot.delivery.words import shown
 from bot.front.answers import page
-from bot.front.commands.describing import Command, make_command
+from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
-from bot.front.parts import Interaction, parts_of
-from bot.front.rights import sees
+from bot.front.permissions import sees
+from bot.front.services import Interaction, services_of
 from bot.jobs import Job, Position, State
 from bot.store import Store
-from bot.texts import Texts
+from bot.texts import Texts, shown
 
 SHOWN_JOBS = 10
 SHOWN_PROMPT = 80
@@ -33,15 +32,15 @@ def queue_command() -> Command:
 async def show_queue(interaction: Interaction) -> None:
     """The queue of this server, or in a direct message the person's own; to them alone."""
     await acknowledge(interaction, private=True)
-    parts = parts_of(interaction)
+    services = services_of(interaction)
     here, me = interaction.guild_id, interaction.user.id
-    listing = await list_queue(parts.store, viewer=me, guild_id=here)
-    texts = parts.texts(interaction)
+    listing = await list_queue(services.store, viewer=me, guild_id=here)
+    texts = services.texts(interaction)
     heading = texts.gettext("The queue of this server") if here else texts.gettext("Your queue")
     seen = {job.id for _, job in listing.jobs if sees(interaction, job)}
-    positions = await parts.store.positions.of_all([job.id for _, job in listing.jobs])
+    positions = await services.store.positions.of_all([job.id for _, job in listing.jobs])
     lines = queue_lines(listing, positions, viewer=me, seen=seen, texts=texts)
-    totals = totals_line(await parts.store.jobs.counts((State.WAITING, State.RUNNING)), texts)
+    totals = totals_line(await services.store.jobs.counts((State.WAITING, State.RUNNING)), texts)
     await interaction.edit_original_response(view=page("\n".join([f"### {heading}", *lines, f"-# {totals}"])))
 
 

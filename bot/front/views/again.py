@@ -1,18 +1,22 @@
-"""The button that paints the same with the next seeds."""
+"""The button that paints the same recipe with the next seeds."""
 
 from __future__ import annotations
 
-from bot.front.parts import Interaction
-from bot.front.requests import request_again
-from bot.front.views.pressing import JobButton
+from bot.front.requests import accept, announce, check_offered, enqueue_again, pressed_privately, repeatable
+from bot.front.services import Interaction
+from bot.front.views.items import Button
 
 
 async def paint_again(interaction: Interaction, job_id: str) -> None:
-    """A new job of the same recipe with the next seeds, shown in a new message as private as the first."""
-    await request_again(interaction, job_id)
+    """Queue a job of the same recipe with the next seeds, shown in a new message as private as the first."""
+    origin = await accept(interaction, private=pressed_privately(interaction))
+    earlier = await repeatable(interaction, job_id)
+    check_offered(interaction, earlier.recipe)
+    job = await enqueue_again(interaction, earlier, origin)
+    await announce(interaction, job)
 
 
-class AgainButton(JobButton, template=r"again:(?P<job>[0-9a-z]+)"):
-    """Anyone who sees a picture may ask for more like it; the new job and its message are theirs."""
+class AgainButton(Button, template=r"again:(?P<job_id>[0-9a-z]+)"):
+    """Any person who sees a picture may ask for more; the new job and its message are theirs."""
 
     act = staticmethod(paint_again)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bot.errors import UserMistake
 from bot.front.first_answers import acknowledge_press
-from bot.front.parts import Interaction, parts_of
-from bot.front.rights import asker
-from bot.front.views.pressing import JobButton
+from bot.front.permissions import asker
+from bot.front.services import Interaction, services_of
+from bot.front.views.items import Button
 
 
 async def cancel(interaction: Interaction, job_id: str) -> None:
     """Cancel the job; its message follows by delivery."""
     await acknowledge_press(interaction)
-    store = parts_of(interaction).store
+    store = services_of(interaction).store
     job = await store.jobs.get(job_id)
     right = asker(interaction, job)
     if job.state.final and right in (None, job.origin.user_id):
@@ -20,7 +20,7 @@ async def cancel(interaction: Interaction, job_id: str) -> None:
     await store.jobs.cancel(job_id, user_id=right)
 
 
-class CancelButton(JobButton, template=r"cancel:(?P<job>[0-9a-z]+)"):
+class CancelButton(Button, template=r"cancel:(?P<job_id>[0-9a-z]+)"):
     """For the person who asked, and for moderators."""
 
     act = staticmethod(cancel)

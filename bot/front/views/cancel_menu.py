@@ -1,51 +1,34 @@
-"""The menus of requests to cancel, and the button for all of one's own."""
+"""The menus of requests to cancel, and the button that cancels all of one's own."""
 
 from __future__ import annotations
 
-import re
-from typing import Any, Self
-
-import discord
+from collections.abc import Sequence
 
 from bot.front.commands.cancel import CANCEL_ALL, MINE, OTHERS, cancel_all, cancel_chosen
 from bot.front.first_answers import acknowledge_press
-from bot.front.parts import Interaction
-from bot.front.views.pressing import pressed
+from bot.front.services import Interaction
+from bot.front.views.items import Button, Menu
 
 
-class CancelMenu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=f"(?:{MINE}|{OTHERS})"):
-    """Cancels what is chosen; who may do that is looked at for each request anew."""
-
-    @classmethod
-    async def from_custom_id(
-        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The menu that was used."""
-        if not isinstance(item, discord.ui.Select):
-            raise TypeError(f"{match[0]} is not a menu")
-        return cls(item)
-
-    async def callback(self, interaction: Interaction) -> None:
-        """Cancel."""
-        async with pressed(interaction):
-            await acknowledge_press(interaction)
-            await cancel_chosen(interaction, self.item.values)
+async def cancel_selected(interaction: Interaction, job_ids: Sequence[str]) -> None:
+    """Cancel the chosen jobs; the permission is checked for each."""
+    await acknowledge_press(interaction)
+    await cancel_chosen(interaction, job_ids)
 
 
-class CancelAllButton(discord.ui.DynamicItem[discord.ui.Button[Any]], template=CANCEL_ALL):
-    """Cancels everything that whoever presses it has asked for."""
+async def cancel_everything(interaction: Interaction) -> None:
+    """Cancel all active jobs of the person who presses."""
+    await acknowledge_press(interaction)
+    await cancel_all(interaction)
 
-    @classmethod
-    async def from_custom_id(
-        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The button that was pressed."""
-        if not isinstance(item, discord.ui.Button):
-            raise TypeError(f"{match[0]} is not a button")
-        return cls(item)
 
-    async def callback(self, interaction: Interaction) -> None:
-        """Cancel."""
-        async with pressed(interaction):
-            await acknowledge_press(interaction)
-            await cancel_all(interaction)
+class CancelMenu(Menu, template=f"(?:{MINE}|{OTHERS})"):
+    """For one's own requests, and for moderators."""
+
+    act = staticmethod(cancel_selected)
+
+
+class CancelAllButton(Button, template=CANCEL_ALL):
+    """For the person's own requests only."""
+
+    act = staticmethod(cancel_everything)

@@ -8,23 +8,23 @@ import discord
 
 from bot.album import drop
 from bot.front.first_answers import acknowledge_press
-from bot.front.parts import Interaction, parts_of
-from bot.front.rights import asker
-from bot.front.views.pressing import JobButton
+from bot.front.permissions import asker
+from bot.front.services import Interaction, services_of
+from bot.front.views.items import Button
 
 
 async def delete(interaction: Interaction, job_id: str) -> None:
     """Delete the stored result, the files that nothing else shows, and the message."""
     await acknowledge_press(interaction)
-    parts = parts_of(interaction)
-    job = await parts.store.jobs.get(job_id)
-    names = await parts.store.deliveries.delete_result(job_id, user_id=asker(interaction, job))
-    await drop(parts.store, parts.artifacts, names)
+    services = services_of(interaction)
+    job = await services.store.jobs.get(job_id)
+    names = await services.store.deliveries.delete_result(job_id, user_id=asker(interaction, job))
+    await drop(services.store, services.artifacts, names)
     with suppress(discord.NotFound):  # somebody deleted the message meanwhile
         await interaction.delete_original_response()
 
 
-class DeleteButton(JobButton, template=r"delete:(?P<job>[0-9a-z]+)"):
+class DeleteButton(Button, template=r"delete:(?P<job_id>[0-9a-z]+)"):
     """For the person who asked, and for moderators."""
 
     act = staticmethod(delete)

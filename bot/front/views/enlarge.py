@@ -1,25 +1,25 @@
-"""The button that paints one picture again in a larger size, started from what is there."""
+"""The button that paints one picture in a larger size, starting from that picture."""
 
 from __future__ import annotations
 
 from bot.front.options import find_offer
-from bot.front.parts import Interaction, Parts
-from bot.front.requests import request_from
+from bot.front.requests import accept, announce, check_offered, enqueue, pressed_privately, repeatable
+from bot.front.services import Interaction, services_of
 from bot.front.variations import enlarged
-from bot.front.views.pressing import JobButton
-from bot.jobs import Job, Recipe
+from bot.front.views.items import Button
 
 
 async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:
-    """A new job of the same words and seed in the next larger size, shown as private as the first."""
+    """Queue a job of the same words and seed in the next larger size, shown as private as the first."""
+    origin = await accept(interaction, private=pressed_privately(interaction))
+    earlier = await repeatable(interaction, job_id)
+    recipe = enlarged(earlier, index, find_offer(earlier.recipe.model, services_of(interaction).offers))
+    check_offered(interaction, recipe)
+    job = await enqueue(interaction, recipe, origin)
+    await announce(interaction, job)
 
-    def recipe_from(job: Job, parts: Parts) -> Recipe:
-        return enlarged(job, index, find_offer(job.recipe.model, parts.offers))
 
-    await request_from(interaction, job_id, recipe_from)
-
-
-class EnlargeButton(JobButton, template=r"enlarge:(?P<job>[0-9a-z]+):(?P<index>[0-9])"):
-    """Anyone who sees a picture may ask for it larger; the new job and its message are theirs."""
+class EnlargeButton(Button, template=r"enlarge:(?P<job_id>[0-9a-z]+):(?P<index>[0-9])"):
+    """Any person who sees a picture may ask for it larger; the new job and its message are theirs."""
 
     act = staticmethod(enlarge)

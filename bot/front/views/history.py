@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Self
-
-import discord
-
 from bot.front.commands.history import history_view, page_beside
 from bot.front.first_answers import acknowledge_press
-from bot.front.parts import Interaction, parts_of
-from bot.front.views.pressing import pressed
+from bot.front.services import Interaction, services_of
+from bot.front.views.items import Button
 
 
-class HistoryButton(
-    discord.ui.DynamicItem[discord.ui.Button[Any]],
-    template=r"history:(?P<way>older|newer):(?P<key>[0-9]{1,19})",
-):
-    """Shows the page beside an interaction, of whoever presses it: nobody else has their history."""
+async def turn_page(interaction: Interaction, way: str, key: int) -> None:
+    """Show the page beside the interaction `key`, `way` being older or newer."""
+    await acknowledge_press(interaction)
+    services = services_of(interaction)
+    found = await page_beside(services.store, interaction.user.id, way=way, key=key)
+    view = history_view(found, services.texts(interaction), now=services.clock())
+    await interaction.edit_original_response(view=view)
 
-    way: str
-    key: int
 
-    @classmethod
-    async def from_custom_id(
-        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The button that was pressed."""
-        if not isinstance(item, discord.ui.Button):
-            raise TypeError(f"{match[0]} is not a button")
-        button = cls(item)
-        button.way, button.key = match["way"], int(match["key"])
-        return button
+class HistoryButton(Button, template=r"history:(?P<way>older|newer):(?P<key>[0-9]{1,19})"):
+    """Shows the history of the person who presses, to that person alone."""
 
-    async def callback(self, interaction: Interaction) -> None:
-        """Turn the page."""
-        async with pressed(interaction):
-            await acknowledge_press(interaction)
-            parts = parts_of(interaction)
-            found = await page_beside(parts.store, interaction.user.id, way=self.way, key=self.key)
-            view = history_view(found, parts.texts(interaction), now=parts.clock())
-            await interaction.edit_original_response(view=view)
+    act = staticmethod(turn_page)

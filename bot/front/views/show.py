@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
-from typing import Any, Self
+from collections.abc import Sequence
 
 import discord
 
@@ -14,8 +13,8 @@ from bot.delivery.render import MessageContent, render, without_picture
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.front.commands.history import SHOW, can_be_shown
 from bot.front.first_answers import acknowledge
-from bot.front.parts import Interaction, parts_of, sender_of
-from bot.front.views.pressing import pressed
+from bot.front.services import Interaction, sender_of, services_of
+from bot.front.views.items import Menu
 
 LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
 
@@ -26,16 +25,16 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
     Raises UnknownJob where it is somebody else's, UserMistake `no_picture` where there is none to show, and
     UserMistake where the person asks too often.
     """
-    parts = parts_of(interaction)
-    parts.pace.admit(sender_of(interaction))
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
-    job = await parts.store.jobs.get(job_id)
+    job = await services.store.jobs.get(job_id)
     if job.origin.user_id != interaction.user.id:
         raise UnknownJob(job=job_id)
     if not can_be_shown(job):
         raise UserMistake("no_picture")
-    texts = parts.texts(interaction)
-    content = render(job, None, texts, offers=parts.offers)
+    texts = services.texts(interaction)
+    content = render(job, None, texts, offers=services.offers)
     try:
         files = await _files(interaction, content)
     except MissingArtifact:
@@ -48,28 +47,21 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
 
 async def _files(interaction: Interaction, content: MessageContent) -> list[discord.File]:
     """Each of the pictures of `content` in a file; all of them together small enough for every place."""
-    parts = parts_of(interaction)
+    services = services_of(interaction)
     made = []
     for picture in content.pictures:
-        files = [await parts.artifacts.get(name) for name in picture.artifacts]
-        fitted = await parts.fitting.run(fit, files, LIMIT // len(content.pictures))
+        files = [await services.artifacts.get(name) for name in picture.artifacts]
+        fitted = await services.fitting.run(fit, files, LIMIT // len(content.pictures))
         made.append(discord.File(io.BytesIO(fitted.data), filename=picture.stem + fitted.suffix))
     return made
 
 
-class ShowMenu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=SHOW):
-    """Shows the chosen job's pictures to whoever asked for them."""
+async def show_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:
+    """Show the chosen job."""
+    await show_again(interaction, job_ids[0])
 
-    @classmethod
-    async def from_custom_id(
-        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
-    ) -> Self:
-        """The menu that was used."""
-        if not isinstance(item, discord.ui.Select):
-            raise TypeError(f"{match[0]} is not a menu")
-        return cls(item)
 
-    async def callback(self, interaction: Interaction) -> None:
-        """Show them."""
-        async with pressed(interaction):
-            await show_again(interaction, self.item.values[0])
+class ShowMenu(Menu, template=SHOW):
+    """Shows a job's pictures to the person who asked for them."""
+
+    act = staticmethod(show_chosen)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from bot.front.options import random_seed
-from bot.front.parts import Interaction, Parts
-from bot.front.requests import request_from
+from bot.front.requests import accept, announce, check_offered, enqueue, pressed_privately, repeatable
+from bot.front.services import Interaction
 from bot.front.variations import varied
-from bot.front.views.pressing import JobButton
-from bot.jobs import Job, Recipe
+from bot.front.views.items import Button
 
 
 async def vary(interaction: Interaction, job_id: str, index: int) -> None:
-    """A new job started from one picture of another, with a new seed, shown as private as the first."""
+    """Queue a job that starts from one picture of another, with a new seed, shown as private as the first."""
+    origin = await accept(interaction, private=pressed_privately(interaction))
+    recipe = varied(await repeatable(interaction, job_id), index, seed=random_seed())
+    check_offered(interaction, recipe)
+    job = await enqueue(interaction, recipe, origin)
+    await announce(interaction, job)
 
-    def recipe_from(job: Job, _parts: Parts) -> Recipe:
-        return varied(job, index, seed=random_seed())
 
-    await request_from(interaction, job_id, recipe_from)
-
-
-class VaryButton(JobButton, template=r"vary:(?P<job>[0-9a-z]+):(?P<index>[0-9])"):
-    """Anyone who sees a picture may ask for others like it; the new job and its message are theirs."""
+class VaryButton(Button, template=r"vary:(?P<job_id>[0-9a-z]+):(?P<index>[0-9])"):
+    """Any person who sees a picture may ask for others like it; the new job and its message are theirs."""
 
     act = staticmethod(vary)

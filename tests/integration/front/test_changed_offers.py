@@ -36,7 +36,7 @@ async def following(served: Served) -> AsyncIterator[None]:
     """The front follows what workers publish."""
     bot = served.bot
     task = asyncio.create_task(
-        follow_offers(Config(), served.store, bot.parts.offers, bot.change_offers, poll_seconds=0.01)
+        follow_offers(Config(), served.store, bot.services.offers, bot.change_offers, poll_seconds=0.01)
     )
     yield
     task.cancel()
@@ -47,14 +47,14 @@ async def test_the_first_worker_that_publishes_its_offer_narrows_the_commands(
     served: Served, following: None, mina: Member, sandbox: Sandbox
 ) -> None:
     assert await samplers(mina) == list(SAMPLER_NAMES)
-    (offer,) = served.bot.parts.offers
+    (offer,) = served.bot.services.offers
     await served.store.offers.publish([replace(offer, samplers=SUITED)])
 
     async def narrowed() -> bool:
         return await samplers(mina) == [sampler.value for sampler in SUITED]
 
     await until(narrowed)
-    assert served.bot.parts.offers == (replace(offer, samplers=SUITED),)
+    assert served.bot.services.offers == (replace(offer, samplers=SUITED),)
     await queued(mina, "a red circle", sampler="euler")
 
 
@@ -62,11 +62,11 @@ async def test_commands_that_discord_does_not_take_are_registered_later(
     served: Served, following: None, mina: Member, sandbox: Sandbox
 ) -> None:
     sandbox.misbehave(drop_requests=20, on="/commands")
-    (offer,) = served.bot.parts.offers
+    (offer,) = served.bot.services.offers
     await served.store.offers.publish([replace(offer, samplers=SUITED)])
 
     async def changed() -> bool:
-        return served.bot.parts.offers[0].samplers == SUITED
+        return served.bot.services.offers[0].samplers == SUITED
 
     await until(changed)
     sandbox.misbehave(drop_requests=0)

@@ -80,8 +80,8 @@ async def test_of_two_fronts_that_hear_of_a_request_one_takes_it(
     assert "Queued, 1st" in text_of(message)
     async with asyncio.timeout(20):
         for twin in twins:
-            await twin.bot.parts.underway.finished()
-    accepted = [twin.bot.parts.metrics.jobs_accepted._value.get() for twin in twins]
+            await twin.bot.services.open_interactions.finished()
+    accepted = [twin.bot.services.metrics.jobs_accepted._value.get() for twin in twins]
     assert sorted(accepted) == [0, 1]
     assert accepted[["first", "second"].index(str(job.origin.front))] == 1
     assert len(await mina.messages()) == 1

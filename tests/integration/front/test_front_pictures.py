@@ -176,13 +176,13 @@ async def test_a_deleted_picture_stays_for_those_that_start_from_it(served: Serv
 async def test_a_file_that_discord_has_no_longer_is_asked_for_again(
     served: Served, ravi: Member, monkeypatch: Any
 ) -> None:
-    fetch = served.bot.parts.attachments.fetch
+    fetch = served.bot.services.attachments.fetch
 
     async def late(address: str, *, what: str) -> bytes:
         served.sandbox.misbehave(expire_attachments=True)
         return await fetch(address, what=what)
 
-    monkeypatch.setattr(served.bot.parts.attachments, "fetch", late)
+    monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
     assert told == "Discord has “image” no longer: send it again."
 

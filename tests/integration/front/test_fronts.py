@@ -100,7 +100,7 @@ async def test_a_page_that_is_being_turned_at_a_stop_is_turned(
 
 
 async def is_underway(served: Served) -> bool:
-    return not served.bot.parts.underway._none.is_set()
+    return not served.bot.services.open_interactions._none.is_set()
 
 
 async def test_a_command_that_is_being_answered_at_a_stop_is_answered_and_later_ones_are_not_heard(

@@ -17,8 +17,8 @@ from serving import Served, serving, until
 
 from bot.artifacts import Artifacts
 from bot.config import Config
-from bot.delivery.message_locks import MessageLocks
 from bot.delivery.outbox import Outbox
+from bot.delivery.progress import MessageLocks
 from bot.delivery.render import MessageContent
 from bot.delivery.sender import Sender, Sent
 from bot.errors import StoreUnavailable

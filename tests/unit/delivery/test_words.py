@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.delivery.words import shown, tidy
+from bot.texts import shown, tidy
 
 
 def test_words_turn_nothing_round_that_stands_after_them() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import discord
 
-from bot.front.parts import Interaction
+from bot.front.services import Interaction
 from bot.jobs import Job
 
 NOTHING = discord.Permissions.none()

@@ -1,8 +1,10 @@
-"""What every command and button works with."""
+"""The services that every command and button calls."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -11,7 +13,6 @@ import discord
 from bot.artifacts import Artifacts
 from bot.front.attachments import Attachments
 from bot.front.pace import Pace, Sender
-from bot.front.underway import Underway
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
 from bot.store import Store
@@ -23,16 +24,40 @@ Interaction = discord.Interaction[Any]
 """An interaction with whichever client."""
 
 
+class OpenInteractions:
+    """Counts the commands and presses that are being answered, so that a stop can let them finish."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none = asyncio.Event()
+        self._none.set()
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Count one more, until left."""
+        self._count += 1
+        self._none.clear()
+        try:
+            yield
+        finally:
+            self._count -= 1
+            if not self._count:
+                self._none.set()
+
+    async def finished(self) -> None:
+        """Return once there is none."""
+        await self._none.wait()
+
+
 @dataclass(frozen=True, kw_only=True)
-class Parts:
-    """The parts of the bot that the front calls.
+class Services:
+    """The services of one front.
 
     `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights` are
-    those of roles, by their ids: who has several has the largest, who has none 1. `was_unclear` tells of an
-    interaction, by its id, whether an attempt to answer it first had an unknown outcome. `languages` are
+    those of roles, by their ids: the largest of a person's roles counts, 1 without any. `was_unclear` says
+    whether an attempt to answer an interaction first, by its id, had an unknown outcome. `languages` are
     those of persons and servers, by their ids; `language` is that of all others, empty for each person's own
-    as Discord knows it. `fitting` lets one grid at a time be made: nine
-    pictures take hundreds of megabytes.
+    as Discord knows it. `fitting` makes one grid at a time: nine pictures take hundreds of megabytes.
     """
 
     front: str
@@ -49,35 +74,35 @@ class Parts:
     language: str = ""
     languages: Mapping[int, str] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
-    underway: Underway = field(default_factory=Underway)
+    open_interactions: OpenInteractions = field(default_factory=OpenInteractions)
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
 
     def weight(self, interaction: Interaction) -> float:
-        """How much this person is painted for while others wait, beside 1 for everybody."""
-        roles = getattr(interaction.user, "roles", ())  # in direct messages nobody has any
+        """Return the weight of the person in the fair order; 1 without a role that has one."""
+        roles = getattr(interaction.user, "roles", ())  # a person in a direct message has none
         return max((self.weights[role.id] for role in roles if role.id in self.weights), default=1.0)
 
     def locale(self, interaction: Interaction) -> str:
-        """The locale that this person is answered in."""
+        """Return the locale in which the person is answered."""
         for known in (interaction.user.id, interaction.guild_id):
             if known is not None and known in self.languages:
                 return self.languages[known]
         return self.language or str(interaction.locale)
 
     def texts(self, interaction: Interaction) -> Texts:
-        """The sentences for this person."""
+        """Return the sentences in the language of the person."""
         return Texts.for_locale(self.locale(interaction))
 
 
 def sender_of(interaction: Interaction) -> Sender:
-    """Whose interaction it is, and where."""
+    """Return the person and the server of an interaction."""
     return Sender(user_id=interaction.user.id, guild_id=interaction.guild_id)
 
 
 class _Serving(Protocol):
-    parts: Parts
+    services: Services
 
 
-def parts_of(interaction: Interaction) -> Parts:
-    """The parts of the client that received `interaction`."""
-    return cast("_Serving", interaction.client).parts
+def services_of(interaction: Interaction) -> Services:
+    """Return the services of the client that received `interaction`."""
+    return cast("_Serving", interaction.client).services

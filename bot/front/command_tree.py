@@ -1,0 +1,115 @@
+"""The command tree: how commands are made and registered, and where their errors become answers."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import discord
+from discord import app_commands
+from discord.app_commands import locale_str
+from discord.http import Route
+
+from bot.front.answers import report
+from bot.front.registration import unchanged
+from bot.front.services import Interaction, services_of
+
+log = logging.getLogger(__name__)
+
+Command = app_commands.Command[Any, ..., None]
+Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One option of a command; `kind` is a type as discord.py reads it, such as `Range[int, 1, 9]`."""
+
+    name: str
+    description: locale_str
+    kind: Any
+    required: bool = False
+    choices: Sequence[tuple[str, str]] = ()
+    autocomplete: Autocomplete | None = None
+
+
+def make_command(
+    *, name: str, description: locale_str, run: Callable[..., Awaitable[None]], options: Sequence[Option] = ()
+) -> Command:
+    """A command that calls `run(interaction, **given)` with the options that the person filled in."""
+
+    async def callback(interaction: Interaction, **values: Any) -> None:
+        await run(interaction, **{key: value for key, value in values.items() if value is not None})
+
+    callback.__signature__ = _signature(options)  # type: ignore[attr-defined]
+    if options:
+        app_commands.describe(**{option.name: option.description for option in options})(callback)
+    for option in options:
+        if option.choices:
+            found = [app_commands.Choice(name=shown, value=value) for shown, value in option.choices]
+            app_commands.choices(**{option.name: found})(callback)
+        if option.autocomplete:
+            app_commands.autocomplete(**{option.name: option.autocomplete})(callback)
+    return app_commands.Command(name=name, description=description, callback=callback)
+
+
+def _signature(options: Sequence[Option]) -> inspect.Signature:
+    """What discord.py reads the options from."""
+    interaction = inspect.Parameter("interaction", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return inspect.Signature(
+        [interaction]
+        + [
+            inspect.Parameter(
+                option.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=option.kind if option.required else option.kind | None,
+                default=inspect.Parameter.empty if option.required else None,
+            )
+            for option in options
+        ]
+    )
+
+
+class Tree(app_commands.CommandTree[Any]):
+    """All commands of the bot."""
+
+    async def _call(self, interaction: Interaction) -> None:
+        # Around the command and its on_error: a stop waits for both, and discord.py keeps no list of them.
+        with services_of(interaction).open_interactions.one():
+            await super()._call(interaction)
+
+    async def on_error(self, interaction: Interaction, error: app_commands.AppCommandError, /) -> None:
+        """Answer whatever a command raised."""
+        cause = error.original if isinstance(error, app_commands.CommandInvokeError) else error
+        await report(interaction, cause)
+
+    async def register(self, guild: discord.Object | None = None) -> bool:
+        """Register the commands everywhere, or in one server, unless Discord has them already."""
+        if unchanged(await self._defined(guild), await self._registered(guild)):
+            log.info("the commands are registered already")
+            return False
+        names = [command.name for command in await self.sync(guild=guild)]
+        where = f"in server {guild.id}" if guild else "everywhere"
+        log.info("registered %s: %s", where, ", ".join(names) or "no commands")
+        return True
+
+    async def _defined(self, guild: discord.Object | None) -> list[dict[str, Any]]:
+        translator = self.translator
+        return [
+            await command.get_translated_payload(self, translator) if translator else command.to_dict(self)
+            for command in self.get_commands(guild=guild)
+        ]
+
+    async def _registered(self, guild: discord.Object | None) -> list[dict[str, Any]]:
+        """As Discord has them, with their localizations, which discord.py's own call leaves out."""
+        base = "/applications/{application_id}" + ("/guilds/{guild_id}/commands" if guild else "/commands")
+        route = Route(
+            "GET",
+            base,
+            application_id=self.client.application_id,
+            guild_id=guild.id if guild else None,
+        )
+        found: list[dict[str, Any]] = await self._http.request(route, params={"with_localizations": "true"})
+        return found

@@ -1,0 +1,80 @@
+"""Buttons and menus that survive restarts: ids come from the `custom_id`, all else from the store.
+
+A new button is a class with a template and a function `act`; `bot/front/views/__init__.py` lists it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import discord
+
+from bot.front.answers import report
+from bot.front.services import Interaction, services_of
+from bot.log import about
+
+NEVER = r"(?!)"
+KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key": int})
+"""How the groups of a template are read; all others are text."""
+
+
+@asynccontextmanager
+async def pressed(interaction: Interaction) -> AsyncIterator[None]:
+    """Surround the work of a press: a stop waits for it, and any error becomes a sentence for the person."""
+    with services_of(interaction).open_interactions.one():
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the outermost handler: `report` answers and logs
+            await report(interaction, error)
+
+
+class Button(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
+    """A button; `act` is called with the interaction and the named groups of the template.
+
+    Log lines name the job where there is a group `job_id`.
+    """
+
+    act: ClassVar[staticmethod[..., Awaitable[None]]]
+    ids: Mapping[str, Any]
+
+    @classmethod
+    async def from_custom_id(
+        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
+    ) -> Self:
+        """Return the pressed button; raises TypeError for another kind of item."""
+        if not isinstance(item, discord.ui.Button):
+            raise TypeError(f"{match[0]} is not a button")
+        button = cls(item)
+        button.ids = {name: KINDS.get(name, str)(text) for name, text in match.groupdict().items()}
+        return button
+
+    async def callback(self, interaction: Interaction) -> None:
+        """Act on the press."""
+        job_id = self.ids.get("job_id")
+        with about(job_id) if job_id else nullcontext():
+            async with pressed(interaction):
+                await self.act(interaction, **self.ids)
+
+
+class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
+    """A select menu; `act` is called with the interaction and the chosen values."""
+
+    act: ClassVar[staticmethod[..., Awaitable[None]]]
+
+    @classmethod
+    async def from_custom_id(
+        cls, _interaction: Interaction, item: discord.ui.Item[Any], match: re.Match[str], /
+    ) -> Self:
+        """Return the used menu; raises TypeError for another kind of item."""
+        if not isinstance(item, discord.ui.Select):
+            raise TypeError(f"{match[0]} is not a menu")
+        return cls(item)
+
+    async def callback(self, interaction: Interaction) -> None:
+        """Act on the choice."""
+        async with pressed(interaction):
+            await self.act(interaction, self.item.values)

@@ -1,0 +1,59 @@
+"""Retries of what the disk or the database refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from bot.errors import StoreUnavailable
+from bot.retries import while_unavailable
+
+
+class Refusing:
+    """A verb that cannot be used for its first calls."""
+
+    def __init__(self, times: int, error: type[Exception] = StoreUnavailable) -> None:
+        self.calls = 0
+        self._times = times
+        self._error = error
+
+    async def __call__(self, value: str, *, twice: bool) -> str:
+        self.calls += 1
+        if self.calls <= self._times:
+            raise self._error("the disk is full")
+        return value * 2 if twice else value
+
+
+async def test_a_verb_is_called_again_until_the_store_can_be_used(caplog: pytest.LogCaptureFixture) -> None:
+    verb = Refusing(2)
+    with caplog.at_level(logging.WARNING, logger="bot.retries"):
+        assert await while_unavailable(60.0, verb, "a", twice=True) == "aa"
+    assert verb.calls == 3
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ["the disk is full"] * 2
+
+
+async def test_the_last_error_is_raised_once_the_time_is_over() -> None:
+    verb = Refusing(1000)
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
+        await while_unavailable(0.3, verb, "a", twice=False)
+    assert verb.calls > 1
+
+
+async def test_any_other_error_is_raised_at_once() -> None:
+    verb = Refusing(1, ZeroDivisionError)
+    with pytest.raises(ZeroDivisionError):
+        await while_unavailable(60.0, verb, "a", twice=False)
+    assert verb.calls == 1
+
+
+async def test_a_plain_function_may_return_the_coroutine() -> None:
+    verb = Refusing(1)
+    assert await while_unavailable(60.0, lambda: verb("a", twice=True)) == "aa"
+
+
+async def test_a_pause_can_be_cancelled() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await while_unavailable(60.0, Refusing(1000), "a", twice=False)
