@@ -17,9 +17,9 @@ from typing import Any, ParamSpec, TypeVar
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from bot.discretion import discreet
 from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
 from bot.ownership import make_folder
+from bot.redaction import redact
 from bot.threads import Threads
 
 log = logging.getLogger(__name__)
@@ -48,9 +48,9 @@ class Artifacts:
             self._files, self._root = url_to_fs(url)
         except (ValueError, ImportError) as error:
             raise ConfigurationError(
-                f"Results cannot be kept at {discreet(url)}: {discreet(str(error))}."
+                f"Results cannot be kept at {redact(url)}: {redact(str(error))}."
             ) from error
-        self._place = discreet(str(self._root))  # as messages name it
+        self._place = redact(str(self._root))  # as messages name it
         self._local = isinstance(self._files, LocalFileSystem)
         self._call_seconds = call_seconds
         self._threads = Threads("files", most=CALLS_AT_ONCE)
@@ -163,7 +163,7 @@ class Artifacts:
             raise self._unavailable(error, verb) from error
 
     def _unavailable(self, reason: object, verb: str) -> StoreUnavailable:
-        words = discreet(str(reason)).partition("\n")[0].rstrip(".") or type(reason).__name__
+        words = redact(str(reason)).partition("\n")[0].rstrip(".") or type(reason).__name__
         return StoreUnavailable(f"Results in {self._place} cannot be {verb}: {words}.")
 
 

@@ -1,7 +1,7 @@
-"""The command line. Heavy parts are imported by the command that needs them, so that `--help` is quick.
+"""The command line. Each command imports the heavy modules that it needs, so that `--help` is quick.
 
-Exit status: 0 done, 1 failed, 2 a mistake in the command or the configuration. What went wrong is said
-in one sentence on stderr.
+Exit status: 0 success, 1 failure, 2 a mistake in the command or the configuration. An error is one sentence
+on stderr.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import click
 
 from bot.cli_bar import step_bar
 from bot.cli_parameters import LoraFile, PictureFile, Size, WeightsVariant
-from bot.discretion import discreet
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
+from bot.redaction import redact
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_SEED,
@@ -101,7 +101,7 @@ def run(path: Path) -> None:
     try:
         run_both(config)
     except EngineClosed as error:
-        _begin_anew(error)
+        _restart(error)
 
 
 @commands.command()
@@ -131,11 +131,11 @@ def worker(path: Path) -> None:
     try:
         run_worker(config)
     except EngineClosed as error:
-        _begin_anew(error)
+        _restart(error)
 
 
 def _configured(path: Path) -> Config:
-    """The configuration in `path`, and from now on a log as it wants it."""
+    """Load the configuration in `path`, and set the log up."""
     from bot.config import Config
     from bot.log import set_up
 
@@ -146,19 +146,19 @@ def _configured(path: Path) -> Config:
     return config
 
 
-def _begin_anew(error: EngineClosed) -> NoReturn:
-    """Start once more after the engine's death: nothing is lost, and the devices may answer a new process."""
+def _restart(error: EngineClosed) -> NoReturn:
+    """Restart the process after its engine has died: a new process may reach the devices again."""
     from bot import restarts
     from bot.shutdown import exit_now
 
-    record = restarts.recorded(os.environ, now=time.time())
+    record = restarts.record(os.environ, now=time.time())
     if record is None:
-        often = f"{restarts.MOST} restarts within an hour have not helped"
-        click.echo(f"sdjax-bot: {error} {often}: look at the devices.", err=True)
+        hint = f"{restarts.MOST} restarts within an hour have not helped"
+        click.echo(f"sdjax-bot: {error} {hint}: look at the devices.", err=True)
         exit_now(FAILED)
     log.error("%s The bot restarts.", error)
     flush()
-    restarts.begin_anew(record)
+    restarts.restart(record)
 
 
 @commands.command("check-config")
@@ -255,15 +255,15 @@ def devices() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Say files, seeds, recipe and timings as JSON.")
 def imagine(
-    *, loras: Sequence[tuple[Path, float]], dtype: str, output: Path | None, as_json: bool, **wish: Any
+    *, loras: Sequence[tuple[Path, float]], dtype: str, output: Path | None, as_json: bool, **options: Any
 ) -> None:
     """Paint PROMPT into a file.
 
     Without Discord; several variants become one grid.
     """
-    if not wish["prompt"].strip():
+    if not options["prompt"].strip():
         raise InvalidRequest("empty_prompt")
-    if wish["mask"] and not wish["image"]:
+    if options["mask"] and not options["image"]:
         raise click.UsageError("--mask needs --image: the picture whose white part is painted anew.")
     if output is not None:
         _check_output(output)
@@ -271,10 +271,10 @@ def imagine(
         from bot import oneshot
         from sdjax_engine.config import Dtype
 
-    wished = tuple(oneshot.WishedLora(file=file, weight=weight) for file, weight in loras)
+    lora_options = tuple(oneshot.LoraOption(file=file, weight=weight) for file, weight in loras)
     with step_bar() as show:
         painted = oneshot.imagine(
-            oneshot.Wish(loras=wished, dtype=Dtype(dtype), **wish),
+            oneshot.Options(loras=lora_options, dtype=Dtype(dtype), **options),
             output=output,
             cache_dir=cache_folder(),
             report=_to_terminal,
@@ -293,21 +293,21 @@ def _check_output(file: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Where compiled programs are kept for the next start of a command without a configuration."""
+    """Return the folder of compiled programs for commands without a configuration."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "sdjax-bot"
 
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
-    with _one_sentence():
+    with _errors_as_sentences():
         commands.main(standalone_mode=False)
     sys.exit(0)
 
 
 @contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Turn every expected error into its sentence and status."""
+def _errors_as_sentences() -> Iterator[None]:
+    """Exit with one sentence and a status for every expected error."""
     try:
         yield
     except click.exceptions.Exit as exit_:
@@ -320,7 +320,7 @@ def _one_sentence() -> Iterator[None]:
     except (KeyboardInterrupt, click.Abort):
         sys.exit(FAILED)
     except BrokenPipeError:
-        # Nobody reads on; without this the interpreter would complain about it once more at its end.
+        # The reader of stdout is gone. Without this the interpreter reports it again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except (ConfigurationError, InvalidRequest) as error:
@@ -332,13 +332,13 @@ def _one_sentence() -> Iterator[None]:
 
 
 def _fail(sentence: str, status: int) -> NoReturn:
-    flush()  # the last line of all says what is wrong
-    click.echo(f"sdjax-bot: {discreet(sentence)}", err=True)
+    flush()  # the log comes before this sentence
+    click.echo(f"sdjax-bot: {redact(sentence)}", err=True)
     sys.exit(status)
 
 
 def _of_system(error: OSError) -> str:
-    """An operating system's refusal as a sentence that says what to do."""
+    """Return a sentence for an error of the operating system."""
     place = f" {error.filename}" if error.filename else ""
     if error.errno == errno.ENOSPC:
         return f"The disk is full{place and f', writing{place}'}: free some space and try again."

@@ -1,4 +1,4 @@
-"""A bar on the terminal that follows the denoising steps of one command."""
+"""A progress bar on the terminal for the denoising steps of one command."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import click
 
 ShowSteps = Callable[[int, int], None]
-"""Told the steps done and all steps, of all pictures together."""
+"""Called with the steps done and all steps, of all pictures together."""
 
 
 @contextmanager
 def step_bar() -> Iterator[ShowSteps]:
-    """Yield what to tell of steps; a terminal shows a bar from the first call on, other outputs nothing."""
+    """Yield a function that shows a bar on a terminal from its first call, and nothing on other outputs."""
     bar = None
 
     def show(done: int, steps: int) -> None:

@@ -1,4 +1,4 @@
-"""What the command line takes as values, each refused in one sentence that says what to write instead."""
+"""The types of the command line's values. An error says what to write instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Size(click.ParamType[tuple[int, int]]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        """The (width, height)."""
+        """Return (width, height)."""
         if isinstance(value, tuple):
             return int(value[0]), int(value[1])
         width, _, height = str(value).lower().partition("x")
@@ -30,14 +30,14 @@ class Size(click.ParamType[tuple[int, int]]):
 
 
 class LoraFile(click.ParamType[tuple[Path, float]]):
-    """A LoRA's file, and after a colon how strongly it works: style.safetensors:0.8."""
+    """A LoRA's file, and its weight after a colon: style.safetensors:0.8."""
 
     name = "FILE[:WEIGHT]"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[Path, float]:
-        """The file and the weight."""
+        """Return the file and the weight."""
         if isinstance(value, tuple):
             return Path(value[0]), float(value[1])
         text = str(value)
@@ -52,12 +52,12 @@ class LoraFile(click.ParamType[tuple[Path, float]]):
 
 
 class PictureFile(click.ParamType[Path]):
-    """A PNG, JPEG or WebP file; its header is read before anything heavy is loaded."""
+    """A PNG, JPEG or WebP file. Its header is checked before a heavy module is imported."""
 
     name = "FILE"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The file."""
+        """Return the file."""
         file = Path(str(value))
         if not file.is_file():
             self.fail(f"there is no file {file}.", param, ctx)
@@ -76,7 +76,7 @@ class WeightsVariant(click.ParamType[str]):
     name = "NAME"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name."""
+        """Return the name."""
         name = str(value)
         if name.isdigit():
             self.fail(

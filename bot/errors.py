@@ -1,16 +1,16 @@
 """The bot's errors.
 
 BotError
-├── UserMistake          the person can put it right; said to them in their language
+├── UserMistake          the person can correct it; its sentence is in the person's language
 │   ├── UnknownJob
 │   └── NotYours
-├── ConfigurationError   the start is refused; lists every mistake at once
+├── ConfigurationError   the start is refused; the message lists every mistake
 ├── StoreUnavailable     the queue or the results cannot be reached or written (disk full, locked, gone)
-├── MissingArtifact      the file of a result is gone
-│   └── LostForGood      and cannot be painted again; `failure` says why
-├── DiscordUnavailable   Discord cannot be reached, or has ended the connection for good
-├── StaleLease           the lease is no longer ours: someone else has the image now
-├── NameTaken            another living process works under the name of this one
+├── MissingArtifact      the file of a result is lost
+│   └── LostForGood      and cannot be repainted; `failure` says why
+├── DiscordUnavailable   Discord cannot be reached, or has closed the connection for good
+├── StaleLease           the lease has expired, or another worker has the image
+├── NameTaken            another living process has the name of this process
 └── DeliveryRefused      Discord will never take this message; `outcome` says why
 """
 
@@ -24,7 +24,7 @@ class BotError(Exception):
 
 
 class UserMistake(BotError):
-    """Something the person can put right; `message_id` and `details` let a front end translate it."""
+    """Something the person can correct; a front translates `message_id` with `details`."""
 
     message_id = "user_mistake"
 
@@ -35,19 +35,19 @@ class UserMistake(BotError):
 
 
 class UnknownJob(UserMistake):
-    """There is no job of this id."""
+    """No job has this id."""
 
     message_id = "unknown_job"
 
 
 class NotYours(UserMistake):
-    """The job belongs to someone else."""
+    """The job belongs to another person."""
 
     message_id = "not_yours"
 
 
 class ConfigurationError(BotError):
-    """The configuration cannot work; the message lists every mistake, one to a line."""
+    """The configuration cannot be used; the message lists every mistake, one a line."""
 
 
 class StoreUnavailable(BotError):
@@ -55,11 +55,11 @@ class StoreUnavailable(BotError):
 
 
 class MissingArtifact(BotError):
-    """The file of a result is gone; its recipe paints it again."""
+    """The file of a result is lost. It may be repainted from its recipe."""
 
 
 class LostForGood(MissingArtifact):
-    """The file is gone, and painting it again is not possible; `failure` names the sentence that says why."""
+    """The file is lost and cannot be repainted; `failure` is the key of the sentence that says why."""
 
     def __init__(self, message: str, *, failure: str) -> None:
         super().__init__(message)
@@ -71,11 +71,11 @@ class DiscordUnavailable(BotError):
 
 
 class StaleLease(BotError):
-    """The lease has expired or was taken over; nothing was changed."""
+    """The lease has expired or belongs to another worker; nothing was changed."""
 
 
 class NameTaken(BotError):
-    """Another living process has the name that this one works under; the message says which."""
+    """Another living process has the name of this process; the message says which."""
 
 
 class DeliveryRefused(BotError):

@@ -16,12 +16,12 @@ from enum import StrEnum
 from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, Sampler
 
 MAX_VARIANTS = 9
-BATCHES_AHEAD = 2  # that a worker claims of each lane: one being painted, one ready when it ends
-SHAPE_TOLERANCE = 0.03  # of the logarithms of their proportions: 1216x832 counts as 3:2
+BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
+SHAPE_TOLERANCE = 0.03  # between the logarithms of two proportions: 1216x832 counts as 3:2
 
 
 class State(StrEnum):
-    """Where an image, or a job as a whole, stands."""
+    """The state of an image or of a whole job."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -44,7 +44,10 @@ ALLOWED: dict[State, frozenset[State]] = {
 
 
 def state_of_job(states: list[State]) -> State:
-    """The state of a job from its images': final only when all are, done when any image is."""
+    """Return the state of a job from the states of its images.
+
+    It is final once every image is. Then it is done if any image is done.
+    """
     if any(state is State.RUNNING for state in states):
         return State.RUNNING
     if any(state is State.WAITING for state in states):
@@ -57,10 +60,10 @@ def state_of_job(states: list[State]) -> State:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All that a job's pictures depend on: image i has seed `seed + i`, modulo 2**32.
+    """All that a job's pictures depend on. Image i has the seed `seed + i`, modulo 2**32.
 
-    `init_image` and `mask_image` name the artifacts of the picture to start from and of its mask; `strength`
-    means something only with the first.
+    `init_image` and `mask_image` name the files of the start picture and of its mask. `strength` has an
+    effect only with a start picture.
     """
 
     prompt: str
@@ -79,7 +82,7 @@ class Recipe:
     loras: tuple[Lora, ...] = ()
 
     def request(self, index: int) -> Request:
-        """The request of the image at `index`, without the bytes of the pictures it starts from."""
+        """Return the request of the image at `index`, without the bytes of its start picture and mask."""
         return Request(
             prompt=self.prompt,
             negative_prompt=self.negative_prompt,
@@ -96,12 +99,12 @@ class Recipe:
 
     @property
     def start_pictures(self) -> tuple[str, ...]:
-        """The artifacts that must be there when it is painted."""
+        """The names of the files that must exist when the image is painted."""
         return tuple(name for name in (self.init_image, self.mask_image) if name is not None)
 
     @property
     def steps(self) -> int:
-        """How many steps are made: those that `strength` leaves of all, where a picture is started from."""
+        """How many steps are run: with a start picture, the share of them that `strength` gives."""
         if self.init_image is None:
             return self.num_inference_steps
         return max(1, min(self.num_inference_steps, int(self.num_inference_steps * self.strength)))
@@ -112,12 +115,12 @@ class Recipe:
 
     @property
     def cost(self) -> float:
-        """Cost of one image: steps made × pixels, in millions."""
+        """The cost of one image: steps × pixels, in millions."""
         return self.steps * self.width * self.height / 1e6
 
 
 class Showing(StrEnum):
-    """How a picture is shown: as it is, covered until somebody uncovers it, or not at all."""
+    """How a picture is shown: openly, as a spoiler, or not at all."""
 
     SHOW = "show"
     SPOILER = "spoiler"
@@ -126,13 +129,13 @@ class Showing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SafetyPolicy:
-    """How pictures are shown that the safety checker flags, in age-restricted channels and elsewhere."""
+    """How flagged pictures are shown, in age-restricted channels and elsewhere."""
 
     elsewhere: Showing = Showing.WITHHOLD
     age_restricted: Showing = Showing.SPOILER
 
     def showing(self, safety: SafetyScores | None, *, age_restricted: bool) -> Showing:
-        """How a picture of these scores is shown; one that was not looked at is shown as it is."""
+        """Return how a picture with these scores is shown; without scores, openly."""
         if safety is None or not safety.flagged:
             return Showing.SHOW
         return self.age_restricted if age_restricted else self.elsewhere
@@ -140,17 +143,19 @@ class SafetyPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where a job came from and where its answer goes: ids only, never a live Discord object.
+    """The person and the channel of a job, and where its answer goes. Ids only, never a live Discord object.
 
-    `interaction_token` is good until `token_expires_at` (seconds since the epoch). `front` is the process
-    that answers, None for the first one that looks. `message_id` is the answer's, where Discord has told
-    it: it is stored as the job's, so that whoever comes after a kill finds the message that people see.
-    `user_name` is what the person is called there, for moderators' choices; empty where it is not known.
-    `age_restricted` is whether Discord shows the channel to adults alone.
+    `interaction_token` is valid until `token_expires_at` (seconds since the epoch). `front` is the process
+    that answers, None for the first front that looks. `message_id` is the answer's id, once Discord has
+    returned it. It is stored with the job, so that a front finds the message after a kill. `user_name` is
+    the person's display name, for moderators; empty if unknown. `age_restricted` is true for a channel that
+    Discord shows to adults only.
     """
 
     interaction_id: int
-    interaction_token: str = field(repr=False)  # whoever reads it in a log could answer as the bot
+    interaction_token: str = field(
+        repr=False
+    )  # with this token anyone could answer as the bot, so no log shows it
     token_expires_at: float
     application_id: int
     user_id: int
@@ -166,7 +171,7 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """What painting a picture showed: what became of its two texts, and what the safety checker found."""
+    """Facts found while painting: how the two prompts were read, and the safety checker's scores."""
 
     prompt: PromptFacts | None = None
     negative_prompt: PromptFacts | None = None
@@ -175,11 +180,11 @@ class Notes:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageRecord:
-    """One picture of a job as the store knows it.
+    """One image of a job as the store knows it.
 
-    Once it is done `artifact` names its file, and `notes` tell what is to be said of it. `trouble` is why a
-    running one began anew, until it is further than it was then. `furthest` is the most steps that it has
-    ever made: `step` begins anew with each attempt. A withheld picture is done and has no file.
+    A done image has its file in `artifact`, and `notes` for its message. `trouble` is why the engine retried
+    a running image, until the image is further than before the retry. `step` restarts with each attempt;
+    `furthest` is its maximum over all attempts. A withheld image is done and has no file.
     """
 
     id: int
@@ -198,7 +203,7 @@ class ImageRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """How far a job is: `step` of the `steps` of all its images together, `done` of its `count` images."""
+    """The progress of a job: `step` of `steps` over all its images, and `done` of `count` images."""
 
     step: int
     steps: int
@@ -212,11 +217,11 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What one person asked for, with its images in order.
+    """One request of a person, with its images in order.
 
-    `deleted_at` is set once the person has deleted the result: its files are gone, the recipe stays.
-    `slowed` tells that its person had more waiting than is painted at full share. `message_channel_id` is
-    where the message is, None for the channel that the job was asked for in.
+    `deleted_at` is set once the person has deleted the result: its files are deleted, its recipe is kept.
+    `slowed` is true if the person had more images waiting than get the full share. `message_channel_id` is
+    the channel of the message, None for the channel of the command.
     """
 
     id: str
@@ -234,7 +239,7 @@ class Job:
 
     @property
     def work(self) -> Work:
-        """How far it is. Steps never become fewer: an image that has ended, in whatever way, counts whole."""
+        """The progress, which never decreases: an image in a final state counts all its steps."""
         each = self.recipe.steps
         steps = (each if image.state.final else min(each, image.furthest) for image in self.images)
         return Work(
@@ -249,8 +254,8 @@ class Job:
 class Claim:
     """One image leased to a worker. Every verb after `claim` carries `fencing_token`.
 
-    `request` has all but the bytes of the pictures to start from: their artifacts are named beside it.
-    `steps` are those that will be made.
+    `request` lacks the bytes of the start picture and the mask: `init_image` and `mask_image` name their
+    files. `steps` is how many steps are run.
     """
 
     image_id: int
@@ -265,7 +270,7 @@ class Claim:
 
 
 class FileState(StrEnum):
-    """Where a file stands: kept ──► going (being deleted) ──► gone ──► wanted (back) ──► kept."""
+    """The state of a file: kept ──► going (being deleted) ──► gone ──► wanted (to be repainted) ──► kept."""
 
     KEPT = "kept"
     GOING = "going"
@@ -275,7 +280,7 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Painter:
-    """What a file was painted by: the image at `index` of a job."""
+    """The origin of a file: the image at `index` of a job."""
 
     job_id: str
     index: int
@@ -284,7 +289,7 @@ class Painter:
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
-    """How files that are not there stand: wanted `since` then, and why they cannot be painted, if so."""
+    """Lost files: `since` when they are wanted, and why they cannot be repainted, if so."""
 
     since: float
     failure: str | None
@@ -292,7 +297,7 @@ class Lost:
 
 @dataclass(frozen=True, kw_only=True)
 class LostFile:
-    """A file that somebody waits for, leased to a worker that paints it again."""
+    """A wanted file, leased to a worker that repaints it."""
 
     name: str
     painter: Painter
@@ -300,11 +305,11 @@ class LostFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """How a job stands in the queue.
+    """The position of a job in the queue.
 
-    `place` is 1 for the job whose image is taken next, and 0 once nothing of the job waits any more;
-    `ahead` images of its lane come first; `seconds` until it starts, 0 once it has; `end` seconds until its
-    last picture is painted. Both are None while they are not known.
+    `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits. `ahead` counts
+    the images of its lane before it. `seconds` is the time until it starts, 0 after the start; `end` is the
+    time until its last picture is painted. Both times are None while they are unknown.
     """
 
     place: int
@@ -315,11 +320,11 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True)
 class Caps:
-    """How much may wait, in places (`places_of`). None means no cap.
+    """How many places (`places_of`) may wait. None means no cap.
 
-    Hard caps refuse: what waits of one person, of one server or of direct messages, and in all. Of the last
-    two the part `kept` is for people of whom nothing waits. `images_at_full_share` delays: beyond so many
-    waiting images of one person each further one costs more of their share.
+    Hard caps refuse: per person, per server (or all direct messages), and in total. The share `kept` of the
+    last two is reserved for people with nothing waiting. `images_at_full_share` delays: each further waiting
+    image of one person costs more of their share.
     """
 
     waiting_per_user: int | None = None
@@ -331,7 +336,7 @@ class Caps:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A job's result on its way to its message; `attempts` have been made so far.
+    """A job's result that is being delivered; `attempts` is how many attempts were made.
 
     Every verb after the claim carries `fencing_token`.
     """
@@ -343,28 +348,28 @@ class Delivery:
 
     @property
     def tried_before(self) -> bool:
-        """Whether an earlier attempt may have posted the result, whatever was heard of it."""
+        """Whether an earlier attempt may have posted the result, even if it reported an error."""
         return self.fencing_token > 1
 
 
 def places_of(recipe: Recipe, offer: Offer) -> int:
-    """How many pictures of its model's usual size and steps a request costs as much as, at least one."""
-    usual = offer.num_inference_steps * math.prod(offer.sizes[0]) / 1e6
-    return max(1, math.ceil(round(recipe.cost * recipe.variants / usual, 6)))
+    """Return the cost of a request in pictures of its model's default size and steps; at least 1."""
+    default_cost = offer.num_inference_steps * math.prod(offer.sizes[0]) / 1e6
+    return max(1, math.ceil(round(recipe.cost * recipe.variants / default_cost, 6)))
 
 
 def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
-    """Whether (width, height) `size` has the proportions of `aspect`, as people see it."""
+    """Return whether (width, height) `size` has about the proportions of `aspect`."""
     return abs(_difference(size, aspect)) < SHAPE_TOLERANCE
 
 
 def nearest_size(picture: tuple[int, int], offer: Offer) -> tuple[int, int]:
-    """The offered size whose shape is nearest to that of a picture; of several, the first."""
+    """Return the offered size with the shape nearest to a picture's; the first of several."""
     return min(offer.sizes, key=lambda size: round(abs(_difference(size, picture)), 2))
 
 
 def larger_size(size: tuple[int, int], offer: Offer) -> tuple[int, int] | None:
-    """The next larger size of the same shape that `offer` has, None where there is none."""
+    """Return the next larger offered size of the same shape, or None."""
     larger = [other for other in offer.sizes if other > size and same_shape(other, size)]
     return min(larger, default=None)
 

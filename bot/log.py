@@ -1,4 +1,4 @@
-"""What the process writes about its work: lines for people, or one JSON object a line for machines."""
+"""The log of the process: lines of text for people, or one JSON object a line for machines."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
-from bot.discretion import discreet
+from bot.redaction import redact
 
-CHATTY = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy")
-INDISCREET = ("discord",)  # its details hold what people typed, and tokens to answer with
+VERBOSE = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy")
+PRIVATE_DETAILS = ("discord",)  # its debug lines hold what people typed, and interaction tokens
 
-# What ends a line, moves the cursor, or turns round what follows, somewhere.
+# Characters that end a line, move the cursor, or change the direction of the text after them.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_BELOW = "    "  # no line of a traceback begins where a line of the log does
+_INDENT = "    "  # of tracebacks, so that none of their lines looks like a line of the log
 
-MOST_LINES = 10_000  # that wait for somebody who reads; further ones are lost, and their number told
+MAX_LINES = 10_000  # waiting to be written; further lines are dropped and counted
 FLUSH_SECONDS = 2.0
 
 _job: ContextVar[str | None] = ContextVar("job", default=None)
@@ -32,7 +32,7 @@ _job: ContextVar[str | None] = ContextVar("job", default=None)
 
 @contextmanager
 def about(job_id: str) -> Iterator[None]:
-    """Everything logged inside, in this task and those it starts, carries the job's id."""
+    """Add the job's id to every line logged inside the block, in this task and the tasks it starts."""
     before = _job.set(job_id)
     try:
         yield
@@ -41,11 +41,10 @@ def about(job_id: str) -> Iterator[None]:
 
 
 def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: TextIO | None = None) -> None:
-    """Send the whole process's log to `stream`, the standard error stream when left out.
+    """Send the whole process's log to `stream`, by default the standard error stream.
 
-    A thread of its own writes it, so that nobody who logs waits for a reader; see `flush`.
-    Of libraries that tell of their every step, only warnings are heard, and never the details of what
-    goes to and from Discord.
+    A thread writes the lines, so that no caller waits for the reader; see `flush`. Verbose libraries log
+    warnings only. discord.py's debug lines are never logged.
     """
     handler = LinesHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
@@ -55,42 +54,42 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level.upper())
-    for name in CHATTY:
+    for name in VERBOSE:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-    for name in INDISCREET:
+    for name in PRIVATE_DETAILS:
         logging.getLogger(name).setLevel(max(logging.INFO, root.level))
 
 
 def flush() -> None:
-    """Wait, for two seconds at most, until what was logged is written."""
+    """Wait until all lines are written, for two seconds at most."""
     for handler in logging.getLogger().handlers:
         handler.flush()
 
 
 class LinesHandler(logging.Handler):
-    """Writes lines to `stream` from a thread of its own, in order, at most `most` of them waiting."""
+    """Writes lines to `stream` from a thread, in order; at most `most` lines wait."""
 
-    def __init__(self, stream: TextIO, *, most: int = MOST_LINES) -> None:
+    def __init__(self, stream: TextIO, *, most: int = MAX_LINES) -> None:
         super().__init__()
         self._write = _writer_of(stream)
         self._most = most
         self._lines: deque[str] = deque()
-        self._lost = 0
+        self._dropped = 0
         self._writing: threading.Thread | None = None
         self._changed = threading.Condition()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Put the record's line behind the others; never waits for the stream."""
+        """Queue the record's line; never waits for the stream."""
         try:
             line = self.format(record)
-        except Exception:  # noqa: BLE001 - logging's own way: a mistake in a message is told, and harms nobody
+        except Exception:  # noqa: BLE001 - as in `logging`: an error in a message is reported, not raised
             self.handleError(record)
             return
         with self._changed:
             if len(self._lines) >= self._most:
-                self._lost += 1
+                self._dropped += 1
                 return
-            self._tell_lost()
+            self._report_dropped()
             self._lines.append(line)
             if self._writing is None:
                 self._writing = threading.Thread(target=self._run, name="log", daemon=True)
@@ -98,7 +97,7 @@ class LinesHandler(logging.Handler):
             self._changed.notify_all()
 
     def flush(self) -> None:
-        """Wait until every line is written, two seconds at most: nobody may be reading."""
+        """Wait until every line is written, for two seconds at most: the reader may be gone."""
         with self._changed:
             self._changed.wait_for(lambda: not self._lines, FLUSH_SECONDS)
 
@@ -107,28 +106,27 @@ class LinesHandler(logging.Handler):
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._lines))
                 line = self._lines[0]
-            with suppress(OSError, ValueError):  # the reader is gone, or the stream is closed: nobody to tell
+            with suppress(OSError, ValueError):  # the reader is gone, or the stream is closed
                 self._write(f"{line}\n")
             with self._changed:
                 self._lines.popleft()
                 if not self._lines:
-                    self._tell_lost()
+                    self._report_dropped()
                 self._changed.notify_all()
 
-    def _tell_lost(self) -> None:
-        """Say how many lines are missing, where some are."""
-        if self._lost:
-            words = "%d lines of the log are missing: nobody read them in time"
-            missing = logging.LogRecord(__name__, logging.WARNING, "", 0, words, (self._lost,), None)
-            self._lines.append(self.format(missing))
-            self._lost = 0
+    def _report_dropped(self) -> None:
+        """Log how many lines were dropped, if any."""
+        if self._dropped:
+            message = "%d lines of the log were dropped: nobody read them in time"
+            record = logging.LogRecord(__name__, logging.WARNING, "", 0, message, (self._dropped,), None)
+            self._lines.append(self.format(record))
+            self._dropped = 0
 
 
 def _writer_of(stream: TextIO) -> Callable[[str], None]:
-    """What writes text to `stream`, past its buffer if there is a file below.
-
-    Whoever waits for a reader inside a buffer keeps its lock, and the interpreter wants that at its end.
-    """
+    """Return a function that writes text to `stream`, or to its file descriptor if it has one."""
+    # A writer that waits for a reader inside Python's buffer keeps the buffer's lock. The interpreter needs
+    # that lock when it exits.
     try:
         file = stream.fileno()
     except (OSError, ValueError):
@@ -139,12 +137,12 @@ def _writer_of(stream: TextIO) -> Callable[[str], None]:
 
         return put
 
-    def put_past(text: str) -> None:
+    def put_unbuffered(text: str) -> None:
         data = text.encode(stream.encoding, "backslashreplace")
         while data:
             data = data[os.write(file, data) :]
 
-    return put_past
+    return put_unbuffered
 
 
 def _add_job(record: logging.LogRecord) -> bool:
@@ -154,8 +152,8 @@ def _add_job(record: logging.LogRecord) -> bool:
 
 
 def harmless(text: str) -> str:
-    """`text` on one line, without secrets, and with control characters spelled out."""
-    return _escaped(discreet(text))
+    """Return `text` on one line, without secrets, and with control characters escaped."""
+    return _escaped(redact(text))
 
 
 def _escaped(text: str) -> str:
@@ -163,7 +161,7 @@ def _escaped(text: str) -> str:
 
 
 def _indented(lines: str) -> str:
-    return "\n".join(f"{_BELOW}{harmless(line)}" for line in lines.split("\n"))
+    return "\n".join(f"{_INDENT}{harmless(line)}" for line in lines.split("\n"))
 
 
 class TextFormatter(logging.Formatter):
@@ -173,37 +171,37 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(name)s%(about)s %(message)s", "%Y-%m-%d %H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and below it, indented, the traceback if there is one."""
+        """Return the line, and its traceback indented below."""
         job = getattr(record, "job", None)
         record.about = f" [job {job}]" if job else ""
         return super().format(record)
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of logging's own
-        """The line."""
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - named by `logging`
+        """Return the line."""
         return harmless(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802
-        """The traceback."""
+        """Return the traceback."""
         return _indented(super().formatException(ei))
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802
-        """The stack."""
+        """Return the stack."""
         return _indented(super().formatStack(stack_info))
 
 
 class JsonFormatter(logging.Formatter):
-    """One object: time (UTC), level, logger, message, and job and traceback where there are."""
+    """One object: time (UTC), level, logger, message, and optionally job and traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The object as one line."""
+        """Return the object as one line."""
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": discreet(record.getMessage()),
+            "message": redact(record.getMessage()),
         }
         if job := getattr(record, "job", None):
             entry["job"] = job
         if record.exc_info:
-            entry["traceback"] = discreet(self.formatException(record.exc_info))
+            entry["traceback"] = redact(self.formatException(record.exc_info))
         return _escaped(json.dumps(entry, ensure_ascii=False))

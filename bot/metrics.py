@@ -1,4 +1,4 @@
-"""What is counted of the bot's work, in Prometheus' terms; `docs/operations-watching.md` says what for."""
+"""The metrics of a process, for Prometheus; `docs/operations-watching.md` says how to use them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from prometheus_client import (
 )
 
 WELL = "well"
-"""What a part answers that is asked how it is, and has nothing to complain of."""
+"""The answer of a health check that has found nothing wrong."""
 
 STALL_SECONDS = 0.25
-"""A loop that stands still for longer is counted and logged: people notice."""
+"""The event loop is stalled when it is blocked for longer. People notice such a delay."""
 
 _ACKNOWLEDGED = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # Discord waits 3 s
 _LAG = (0.005, 0.01, 0.025, 0.05, 0.1, STALL_SECONDS, 0.5, 1.0, 2.5, 5.0)
@@ -24,7 +24,7 @@ _PAINTED = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0
 
 
 class FrontMetrics:
-    """Of people and Discord."""
+    """Metrics of commands and of Discord."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.commands = Counter(
@@ -38,7 +38,7 @@ class FrontMetrics:
         )
         self.acknowledgement_since_asked = Histogram(
             "sdjax_acknowledgement_since_asked_seconds",
-            "From when Discord made an interaction, by its id, to the first answer to it.",
+            "From the time in an interaction's id to the first answer to it.",
             buckets=_ACKNOWLEDGED,
             registry=registry,
         )
@@ -54,33 +54,32 @@ class FrontMetrics:
         )
         self.discord_requests = Counter(
             "sdjax_discord_requests",
-            "Requests to Discord, by what came of them: 2xx, 4xx, 429, 5xx or unreachable.",
+            "Requests to Discord, by outcome: 2xx, 4xx, 429, 5xx or unreachable.",
             ["outcome"],
             registry=registry,
         )
 
 
 class DeliveryMetrics:
-    """Of results on their way."""
+    """Metrics of deliveries."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.deliveries = Counter(
-            "sdjax_deliveries", "Deliveries that were settled.", ["outcome"], registry=registry
+            "sdjax_deliveries", "Deliveries that have ended.", ["outcome"], registry=registry
         )
         self.retries = Counter(
-            "sdjax_delivery_retries", "Attempts to deliver that are tried again later.", registry=registry
+            "sdjax_delivery_retries", "Deliveries that are retried later.", registry=registry
         )
 
 
 class WorkerMetrics:
-    """Of images and the engine that paints them."""
+    """Metrics of images and of the engine."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.images = Counter(
             "sdjax_images",
-            "What became of images: claimed, painted, withheld (by the safety checker), failed, given_back, "
-            "taken_back (their worker was not heard of), lost (somebody else has them, or they were "
-            "cancelled).",
+            "Events of images: claimed, painted, withheld (by the safety checker), failed, given_back, "
+            "taken_back (their worker sent no heartbeat), lost (to another worker, or cancelled).",
             ["event"],
             registry=registry,
         )
@@ -91,16 +90,19 @@ class WorkerMetrics:
             registry=registry,
         )
         self.troubles = Counter(
-            "sdjax_image_troubles", "Images that began anew, by why.", ["trouble"], registry=registry
+            "sdjax_image_troubles",
+            "Images that the engine retried, by reason.",
+            ["trouble"],
+            registry=registry,
         )
         self.engine_restarts = Gauge(
             "sdjax_engine_restarts",
-            "How often stuck devices made the engine begin anew in this process.",
+            "How often the engine restarted in this process because its devices were stuck.",
             registry=registry,
         )
         self.process_restarts = Gauge(
             "sdjax_process_restarts",
-            "How often a dead engine made the process replace itself within the last hour.",
+            "How often the process restarted itself within the last hour because its engine died.",
             registry=registry,
         )
         self.seats = Gauge("sdjax_seats", "Images that the engine paints at once.", registry=registry)
@@ -110,48 +112,48 @@ class WorkerMetrics:
 
 
 class StoreMetrics:
-    """Of the queue; what waits in it is read when somebody asks."""
+    """Metrics of the queue. Its backlog is read when the metrics are requested."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.failures = Counter(
             "sdjax_store_failures", "Times that the queue could not be used.", registry=registry
         )
-        self.clock_steps = Counter(
-            "sdjax_clock_steps", "Times that the clock was seen to jump.", registry=registry
-        )
+        self.clock_steps = Counter("sdjax_clock_steps", "Jumps of the system's clock.", registry=registry)
         self.waiting = Gauge("sdjax_images_waiting", "Images that wait for a worker.", registry=registry)
         self.running = Gauge("sdjax_images_running", "Images that workers hold.", registry=registry)
         self.undelivered = Gauge(
-            "sdjax_deliveries_waiting", "Results not yet brought to their message.", registry=registry
+            "sdjax_deliveries_waiting", "Results that are not delivered yet.", registry=registry
         )
         self.oldest_undelivered = Gauge(
-            "sdjax_oldest_delivery_seconds", "Age of the oldest of these; 0 without any.", registry=registry
+            "sdjax_oldest_delivery_seconds",
+            "Age of the oldest result that is not delivered yet; 0 without any.",
+            registry=registry,
         )
 
 
 class LoopMetrics:
-    """Of the event loop."""
+    """Metrics of the event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.lag = Histogram(
             "sdjax_loop_lag_seconds",
-            "How late the event loop came back to a timer, twenty times a second.",
+            "How late the event loop served a timer, twenty times a second.",
             buckets=_LAG,
             registry=registry,
         )
         self.stalls = Counter(
             "sdjax_loop_stalls",
-            f"Times that the event loop stood still for over {STALL_SECONDS:g} s.",
+            f"Times that the event loop was blocked for over {STALL_SECONDS:g} s.",
             registry=registry,
         )
         self.starved = Counter(
             "sdjax_loop_starved_seconds",
-            "Of the event loop's lag, the time that it waited for a processor of the machine.",
+            "The part of the event loop's lag in which it waited for a processor.",
             registry=registry,
         )
         self.starved_stalls = Counter(
             "sdjax_loop_starved_stalls",
-            "Of the stalls, those that were none but for the wait for a processor.",
+            "The stalls that only the wait for a processor made longer than the limit.",
             registry=registry,
         )
         self.processor = Counter(
@@ -163,7 +165,7 @@ class LoopMetrics:
 
 
 class Metrics:
-    """All metrics of one process. A part that is given none counts for nobody."""
+    """All metrics of one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -176,5 +178,5 @@ class Metrics:
         self.loop = LoopMetrics(self.registry)
 
     def text(self) -> bytes:
-        """Everything in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

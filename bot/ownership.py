@@ -1,4 +1,4 @@
-"""Files and folders that their owner alone may read: prompts, tokens and pictures are in them."""
+"""Files and folders that only this user may read: they hold prompts, tokens and pictures."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and its missing parents for this user alone; one that exists stays as it is."""
+    """Make `folder` and its missing parents with mode 0700; an existing folder keeps its mode."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-    except FileNotFoundError:  # `parents=True` would make the parents for everybody
+    except FileNotFoundError:  # `parents=True` would make parents that other users can read
         make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def make_file(file: Path) -> None:
-    """Make an empty file for this user alone; one that exists stays as it is."""
+    """Make an empty file with mode 0600; an existing file is not changed."""
     os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def make_private(path: Path) -> None:
-    """Take every right to `path` from the group and from others, where the path is this user's."""
+    """Remove every permission of the group and of others from `path`, if this user owns it."""
     with contextlib.suppress(FileNotFoundError, PermissionError):
         found = path.stat()
         if found.st_uid == os.getuid() and found.st_mode & OTHERS:

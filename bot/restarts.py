@@ -1,7 +1,7 @@
-"""A process whose engine has died begins itself anew, and gives up where that has not helped.
+"""Restarts a process whose engine has died, a limited number of times.
 
-A thread may hang inside the devices' driver, where nothing interrupts it: only a new process is rid of it.
-The times of the restarts go along in the environment.
+A thread may hang inside the devices' driver and cannot be interrupted, so only a new process helps. The
+times of the restarts are passed to it in the environment.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ WITHIN_SECONDS = 3600.0
 _STDERR = 2
 
 
-def recorded(environ: Mapping[str, str], *, now: float) -> str | None:
-    """What `VARIABLE` is to say after a restart at `now`, in seconds since the epoch.
+def record(environ: Mapping[str, str], *, now: float) -> str | None:
+    """Return the value of `VARIABLE` after a restart at `now`, in seconds since the epoch.
 
-    None where there were `MOST` within `WITHIN_SECONDS` already.
+    Returns None after `MOST` restarts within `WITHIN_SECONDS`.
     """
     recent = [time for time in _times(environ.get(VARIABLE, "")) if abs(now - time) < WITHIN_SECONDS]
     if len(recent) >= MOST:
@@ -31,23 +31,23 @@ def recorded(environ: Mapping[str, str], *, now: float) -> str | None:
 
 
 def count(environ: Mapping[str, str]) -> int:
-    """How many restarts brought this process about."""
+    """Return how many restarts led to this process."""
     return len([*_times(environ.get(VARIABLE, ""))])
 
 
-def begin_anew(record: str) -> NoReturn:
-    """Replace this process, whatever its threads do, by a new one with the same command line."""
-    os.environ[VARIABLE] = record
+def restart(times: str) -> NoReturn:
+    """Replace this process by a new one with the same command line; `times` is the value of `VARIABLE`."""
+    os.environ[VARIABLE] = times
     for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
-        if number > _STDERR:  # a lock that a driver holds by an open file would shut the new process out
-            with suppress(OSError):  # the listing's own is closed already
+        if number > _STDERR:  # an open file may hold a driver's lock, which would block the new process
+            with suppress(OSError):  # the descriptor of the listing is closed already
                 os.set_inheritable(number, False)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - the very same command
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - the same command
 
 
-def _times(record: str) -> Iterator[float]:
-    for word in record.split():
+def _times(value: str) -> Iterator[float]:
+    for word in value.split():
         with suppress(ValueError):
             yield float(word)

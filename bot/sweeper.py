@@ -1,4 +1,4 @@
-"""The sweep: results that are too old or too many, old jobs and files of no job go, in small steps."""
+"""The sweep: deletes old or excess results, old jobs and orphaned files, in small transactions."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ log = logging.getLogger(__name__)
 
 DUTY = "sweep"
 SWEEP_SECONDS = 300.0
-DUTY_SECONDS = 3 * SWEEP_SECONDS  # after which another process takes over from one that is dead
+DUTY_SECONDS = 3 * SWEEP_SECONDS  # afterwards another process takes the duty of a dead process
 DAY_SECONDS = 86_400.0
 LISTING_SECONDS = DAY_SECONDS
-YOUNG_SECONDS = 3600.0  # a file announced later than that may belong to a job that is just being stored
-AT_ONCE = 50  # files or jobs in one transaction
-TOKENS_AT_ONCE = 500
+YOUNG_SECONDS = 3600.0  # a younger file may belong to a job that is being stored
+ROWS_PER_TRANSACTION = 50  # files or jobs
+TOKENS_PER_TRANSACTION = 500
 
 Choose = Callable[[], Awaitable[list[str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """How much is kept, in seconds and bytes: infinity where there is no bound."""
+    """How much is kept, in seconds and bytes; infinity means without a bound."""
 
     file_seconds: float = math.inf
     file_bytes: float = math.inf
@@ -42,7 +42,7 @@ class Bounds:
 
 
 def bounds_of(config: RetentionConfig) -> Bounds:
-    """The bounds that a configuration asks for."""
+    """Return the bounds of a configuration."""
     return Bounds(
         file_seconds=config.picture_days * DAY_SECONDS or math.inf,
         file_bytes=config.pictures_gib * 2**30 or math.inf,
@@ -54,7 +54,7 @@ def bounds_of(config: RetentionConfig) -> Bounds:
 class Sweeper:
     """Keeps `artifacts` and the rows of `store` within `bounds`.
 
-    Any number of processes may run one: the store lets one at a time have the duty.
+    Every process may run a sweeper: the store gives the duty to one process at a time.
     """
 
     def __init__(
@@ -69,25 +69,26 @@ class Sweeper:
         self._listed_at = -math.inf
 
     async def run(self) -> None:
-        """Sweep now and then, for ever, while the duty is this process's."""
+        """Sweep every `SWEEP_SECONDS` while this process has the duty, until cancelled."""
         while True:
             try:
                 if await self._on_duty():
                     await self.sweep()
             except StoreUnavailable as error:
-                log.error("the sweep is put off: %s", error)
+                log.error("the sweep is postponed: %s", error)
             except Exception:
-                log.exception("the sweep failed, for a reason nobody foresaw; it is tried again later")
+                log.exception("the sweep is postponed: unexpected error")
             await asyncio.sleep(SWEEP_SECONDS)
 
     async def sweep(self) -> None:
-        """Bring everything within the bounds once."""
+        """Apply every bound once."""
         now = self._clock()
         if now >= self._listed_at + LISTING_SECONDS:
-            await self._look_round()
+            await self._list_files()
             self._listed_at = now
         await self._drop(
-            lambda: self._store.retention.unfinished_deletions(limit=AT_ONCE), "left by a process that died"
+            lambda: self._store.retention.unfinished_deletions(limit=ROWS_PER_TRANSACTION),
+            "left by a process that died",
         )
         await self._drop_old(now)
         await self._drop_too_many(now)
@@ -99,26 +100,26 @@ class Sweeper:
     async def _on_duty(self) -> bool:
         return await self._store.retention.take_duty(DUTY, holder=self._name, ttl=DUTY_SECONDS)
 
-    async def _look_round(self) -> None:
-        """Take note of files that the store does not know, and delete halves of files.
+    async def _list_files(self) -> None:
+        """Tell the store of files that it does not know, and delete partial files.
 
-        After that, orphans are looked for among all files again.
+        The next search for orphans then covers all files.
         """
         self._orphans_after = 0.0
         swept = await self._artifacts.sweep_parts()
         if swept:
-            log.info("%d halves of files deleted, left by writes that were killed", swept)
+            log.info("%d partial files deleted, left by killed writes", swept)
         async for found in self._artifacts.listing():
             names = sorted(found)
-            for start in range(0, len(names), AT_ONCE):
-                few = names[start : start + AT_ONCE]
+            for start in range(0, len(names), ROWS_PER_TRANSACTION):
+                few = names[start : start + ROWS_PER_TRANSACTION]
                 await self._store.retention.note_files({name: found[name] for name in few})
 
     async def _drop_old(self, now: float) -> None:
         before = now - max(self._bounds.file_seconds, YOUNG_SECONDS)
         if math.isfinite(before):
             await self._drop(
-                lambda: self._store.retention.drop_files(before=before, limit=AT_ONCE), "too old"
+                lambda: self._store.retention.drop_files(before=before, limit=ROWS_PER_TRANSACTION), "too old"
             )
 
     async def _drop_too_many(self, now: float) -> None:
@@ -131,7 +132,7 @@ class Sweeper:
             if excess <= 0:
                 return []
             return await self._store.retention.drop_files(
-                before=now - YOUNG_SECONDS, limit=AT_ONCE, most_bytes=excess
+                before=now - YOUNG_SECONDS, limit=ROWS_PER_TRANSACTION, most_bytes=excess
             )
 
         await self._drop(oldest, "over the bound on their size")
@@ -142,22 +143,22 @@ class Sweeper:
             return
         forgotten = 0
         while await self._on_duty():
-            jobs, names = await self._store.retention.forget_jobs(before=before, limit=AT_ONCE)
+            jobs, names = await self._store.retention.forget_jobs(before=before, limit=ROWS_PER_TRANSACTION)
             forgotten += jobs
             await drop(self._store, self._artifacts, names)
-            if not jobs:  # of those that were started from these, more may be free now
+            if not jobs:  # deleting these jobs may have freed jobs that they started from
                 break
         if forgotten:
             log.info("%d old jobs forgotten", forgotten)
 
     async def _forget_tokens(self, now: float) -> None:
-        """Forget the tokens of interactions that are over: whoever read them could do nothing with them."""
+        """Delete the tokens of expired interactions."""
         while await self._on_duty():
-            if not await self._store.retention.forget_tokens(before=now, limit=TOKENS_AT_ONCE):
+            if not await self._store.retention.forget_tokens(before=now, limit=TOKENS_PER_TRANSACTION):
                 break
 
     async def _forget_servers(self, now: float) -> None:
-        """Delete what was asked for in servers that sent the bot away long ago."""
+        """Delete the jobs of servers that removed the bot longer ago than the bound."""
         before = now - self._bounds.left_seconds
         if not math.isfinite(before):
             return
@@ -166,18 +167,21 @@ class Sweeper:
             log.info("%d jobs forgotten of server %d, which removed the bot", forgotten, guild_id)
 
     async def _drop_orphans(self, now: float) -> None:
-        """Drop files of no job among those announced since the last look that came to its end."""
+        """Delete orphaned files among the files announced since the last complete search."""
         after, before = self._orphans_after, now - YOUNG_SECONDS
-        looked_at_all = await self._drop(
-            lambda: self._store.retention.drop_orphans(after=after, before=before, limit=AT_ONCE), "of no job"
+        complete = await self._drop(
+            lambda: self._store.retention.drop_orphans(
+                after=after, before=before, limit=ROWS_PER_TRANSACTION
+            ),
+            "of no job",
         )
-        if looked_at_all:
+        if complete:
             self._orphans_after = before
 
     async def _drop(self, choose: Choose, why: str) -> bool:
-        """Delete what `choose` gives until it gives nothing more, or nothing of it can be deleted.
+        """Delete the files that `choose` returns until it returns none, or none of them can be deleted.
 
-        Returns whether it gives nothing more.
+        Returns whether `choose` returned none.
         """
         dropped, more = 0, True
         while more and await self._on_duty():

@@ -1,11 +1,11 @@
-"""Every sentence a person reads, in their language.
+"""The sentences for people, in their language.
 
-A sentence is known by its English form, the message id of the gettext catalogues in `bot/locales`, and
-has named places for its details: `texts.gettext("Queued, {place}.", place=…)`. `MISTAKES` gives the
-sentence of each `UserMistake`; the sentences of `InvalidRequest` are its own.
+The English form of a sentence is its message id in the gettext catalogues of `bot/locales`. It has named
+fields for details: `texts.gettext("Queued, {place}.", place=…)`. `MISTAKES` has the sentence of each
+`UserMistake`; `InvalidRequest` has its own sentences.
 
-`shown` makes words that people typed safe within a sentence: on one line, without markup, mentions or
-characters that hide or cover others.
+`shown` makes people's words safe within a sentence: on one line, without markup, mentions, or characters
+that hide other characters.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
 )
 
 _ISOLATE = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
-_FROM_RIGHT = ("R", "AL", "AN")  # bidirectional classes of letters and digits that are read from the right
-_RIGHT_TO_LEFT = "\N{RIGHT-TO-LEFT MARK}"
+_RTL_CLASSES = ("R", "AL", "AN")  # bidirectional classes of letters and digits that run from right to left
+_RTL_MARK = "\N{RIGHT-TO-LEFT MARK}"
 SEPARATOR = " · "
 
 
@@ -98,49 +98,47 @@ class Texts:
     def __init__(self, language: str) -> None:
         self.language = language
         self._locale = Locale.parse(language)
-        self._from_right = self._locale.text_direction == "rtl"
+        self._is_rtl = self._locale.text_direction == "rtl"
         self._catalogue = _catalogue(language)
 
     @classmethod
     def for_locale(cls, locale: str) -> Texts:
-        """The texts for a locale as Discord names it (`ko`, `zh-TW`, `en-GB`, …); English for the rest."""
+        """Return the texts for a locale as Discord names it (`ko`, `zh-TW`, …), by default English."""
         language = locale.replace("_", "-").partition("-")[0].lower()
         return _texts(language if language in LANGUAGES else "en")
 
     def gettext(self, message: str, **details: object) -> str:
-        """The sentence whose English form is `message`, with `details` in their places."""
+        """Return the translation of `message`, with `details` in its fields."""
         return self._filled(self._catalogue.gettext(message), details)
 
     def pgettext(self, context: str, message: str, **details: object) -> str:
-        """As `gettext`, for a word that means something else elsewhere."""
+        """Like `gettext`, for a word with several meanings."""
         translated = self._catalogue.pgettext(context, message)
         return self._filled(str(translated), details)
 
     def ngettext(self, singular: str, plural: str, count: int, **details: object) -> str:
-        """The form of the sentence that fits `count`, which fills the place `{count}`."""
+        """Return the plural form for `count`, which also fills the field `{count}`."""
         return self._filled(self._catalogue.ngettext(singular, plural, count), {"count": count, **details})
 
     def isolated(self, value: object) -> str:
-        """`value`, which is somebody's words or a name, with its own direction and without a say in others'.
-
-        Latin words and numbers would drag the punctuation beside them to the wrong side of an Arabic
-        sentence, and Arabic ones that of a Latin sentence.
-        """
+        """Return `value`, a name or a person's words, isolated from the direction of the sentence."""
+        # Without isolation, Latin words and numbers move the punctuation beside them to the wrong side of an
+        # Arabic sentence, and Arabic words do so in a Latin sentence.
         text = str(value)
-        if self._from_right or any(unicodedata.bidirectional(letter) in _FROM_RIGHT for letter in text):
+        if self._is_rtl or any(unicodedata.bidirectional(letter) in _RTL_CLASSES for letter in text):
             return _ISOLATE.format(text)
         return text
 
     def joined(self, parts: Iterable[object]) -> str:
-        """Facts side by side on one line, in the order of reading."""
+        """Return the parts on one line, with separators."""
         return SEPARATOR.join(self.isolated(part) for part in parts)
 
     def line(self, text: str, *, mark: str = "") -> str:
-        """One line behind Markdown's `mark`; it runs in the language's direction, whatever it begins with."""
-        return f"{mark}{_RIGHT_TO_LEFT if self._from_right else ''}{text}"
+        """Return a line after Markdown's `mark`, in the language's direction whatever its first letter."""
+        return f"{mark}{_RTL_MARK if self._is_rtl else ''}{text}"
 
     def ordinal(self, number: int) -> str:
-        """`1st`, `2nd`, `3번째`, `第4位`: a place in a row."""
+        """Return an ordinal: `1st`, `2nd`, `3번째`, `第4位`."""
         form = self._locale.ordinal_form(number)
         if form == "one":
             return self.pgettext("ordinal", "{number}st", number=number)
@@ -151,7 +149,7 @@ class Texts:
         return self.pgettext("ordinal", "{number}th", number=number)
 
     def duration(self, seconds: float) -> str:
-        """A time to wait, as exact as it can honestly be told: `12 s`, `45 s`, `4 min`, `2 h`."""
+        """Return a rounded estimate of a duration: `12 s`, `45 s`, `4 min`, `2 h`."""
         whole = max(1, round(seconds))
         if whole < 90:
             return self.gettext("{count} s", count=whole if whole < 20 else 5 * round(whole / 5))
@@ -160,12 +158,12 @@ class Texts:
         return self.gettext("{count} h", count=round(whole / 3600))
 
     def age(self, seconds: float) -> str:
-        """How long ago something was: `3 minutes ago`."""
+        """Return an age such as `3 minutes ago`."""
         past = timedelta(seconds=-max(1.0, seconds))
         return format_timedelta(past, add_direction=True, locale=self._locale)
 
     def mistake(self, error: InvalidRequest | BotError, *, tell: Callable[[object], object] = str) -> str:
-        """What to tell the person who was refused with `error`; `tell` makes its details harmless."""
+        """Return the sentence for a person whose request was refused; `tell` escapes its details."""
         details = {name: tell(value) for name, value in getattr(error, "details", {}).items()}
         if isinstance(error, InvalidRequest):
             return self.gettext(InvalidRequest.SENTENCES[error.problem], **details)
@@ -177,8 +175,8 @@ class Texts:
         return self.gettext(MISTAKES["user_mistake"])
 
     def _filled(self, sentence: str, details: Mapping[str, object]) -> str:
-        places = {name: self.isolated(value) for name, value in details.items()}
-        return sentence.format(**places) if places else sentence
+        fields = {name: self.isolated(value) for name, value in details.items()}
+        return sentence.format(**fields) if fields else sentence
 
 
 @functools.cache
@@ -188,7 +186,7 @@ def _texts(language: str) -> Texts:
 
 @functools.cache
 def _catalogue(language: str) -> Translations:
-    """The catalogue, compiled in memory at its first use."""
+    """Return the catalogue, compiled in memory at its first use."""
     path = resources.files("bot") / "locales" / language / "LC_MESSAGES" / "bot.po"
     compiled = io.BytesIO()
     with path.open("rb") as file:

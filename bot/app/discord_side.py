@@ -7,8 +7,8 @@ import asyncio
 import aiohttp
 import discord
 
-from bot.discretion import discreet
 from bot.errors import ConfigurationError, DiscordUnavailable
+from bot.redaction import redact
 
 
 async def log_in(client: discord.Client, token: str, api_url: str) -> None:
@@ -16,7 +16,7 @@ async def log_in(client: discord.Client, token: str, api_url: str) -> None:
 
     Raises ConfigurationError for a refused token, and DiscordUnavailable.
     """
-    address = discreet(api_url)
+    address = redact(api_url)
     try:
         await client.login(token)
     except discord.LoginFailure:
@@ -31,9 +31,7 @@ async def log_in(client: discord.Client, token: str, api_url: str) -> None:
             f"Discord at {address} does not say how to connect to its gateway."
         ) from None
     except (aiohttp.ClientError, OSError) as error:
-        raise DiscordUnavailable(
-            f"Discord cannot be reached at {address}: {discreet(str(error))}."
-        ) from error
+        raise DiscordUnavailable(f"Discord cannot be reached at {address}: {redact(str(error))}.") from error
 
 
 async def connect(client: discord.Client) -> None:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from bot.discretion import discreet
+from bot.redaction import redact
 
 KEY = "[key]"  # pydantic appends it to the path of a key that is itself invalid
 
@@ -46,7 +46,7 @@ _WANTED = {
 
 def sentences(error: ValidationError, root: type[BaseModel]) -> list[str]:
     """Return one sentence for each mistake. Each begins with its key; none contains a secret."""
-    return [discreet(sentence) for details in error.errors() for sentence in _sentences(details, root)]
+    return [redact(sentence) for details in error.errors() for sentence in _sentences(details, root)]
 
 
 def _sentences(details: ErrorDetails, root: type[BaseModel]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _shown(value: object) -> str:
     # A list or a section is not repeated: it may hold an address with a password.
     if value and isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a section"
-    text = discreet(
+    text = redact(
         f"“{value}”" if isinstance(value, str) else str(value)
     )  # before the text is cut, which could split a secret
     return text if len(text) <= 60 else f"{text[:57]}…"

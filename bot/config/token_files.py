@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bot.discretion import discreet
 from bot.errors import ConfigurationError
+from bot.redaction import redact
 
 MAX_FILE_NAME = 40  # characters of a name without a folder; a token is longer
 
@@ -33,7 +33,7 @@ def checked_token(token: str, source: str) -> str:
 
 def _refuse_pasted_token(file: str, key: str) -> None:
     long_word = len(file) > MAX_FILE_NAME and "/" not in file
-    if discreet(file) != file or (long_word and not Path(file).exists()):
+    if redact(file) != file or (long_word and not Path(file).exists()):
         raise ConfigurationError(
             f"{key} holds what looks like the token itself: write it into a file of its own, "
             "and the name of that file here."

@@ -16,9 +16,9 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from bot.discretion import discreet
 from bot.errors import StoreUnavailable
 from bot.ownership import make_folder, make_private
+from bot.redaction import redact
 
 MARK = ".place"
 
@@ -34,7 +34,7 @@ def folder_id(url: str) -> str:
     if isinstance(files, MemoryFileSystem):
         return f"memory {secrets.token_hex(8)}"  # no other process sees it
     # The identity is stored where other processes read it, so it holds no password.
-    return discreet(str(files.unstrip_protocol(root)))
+    return redact(str(files.unstrip_protocol(root)))
 
 
 def _word_in(folder: Path) -> str:

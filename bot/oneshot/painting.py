@@ -1,4 +1,4 @@
-"""Painting a wish into a file."""
+"""Paints the pictures of the options into a file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 
 from bot.delivery.pictures import combine
 from bot.jobs import Recipe
-from bot.oneshot.wish import STRENGTH_OF_ENLARGEMENT, Wish, offer_of, recipe_of
+from bot.oneshot.options import STRENGTH_OF_ENLARGEMENT, Options, offer_of, recipe_of
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.model.pictures import enlarged
 from sdjax_engine.request import Image, Progress, Request
 
-WORST_FILE_NUMBER = 10_000
+MAX_FILE_NUMBER = 10_000
 OnSteps = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Painted:
-    """The file that was written, what is in it, and the seconds that each part took."""
+    """The written file, its recipe and pictures, and the seconds of each step."""
 
     file: Path
     recipe: Recipe
@@ -34,64 +34,66 @@ class Painted:
     timings: dict[str, float]
 
     def as_json(self) -> str:
-        """The account for other programs."""
+        """Return everything as JSON, for other programs."""
         answer = {
             "files": [str(self.file)],
             "seeds": [image.request.seed for image in self.images],
             "recipe": asdict(self.recipe),
-            "prompts": [_account(self.images[0].prompt), _account(self.images[0].negative_prompt)],
-            "safety": [_account(image.safety) for image in self.images],
+            "prompts": [_as_dict(self.images[0].prompt), _as_dict(self.images[0].negative_prompt)],
+            "safety": [_as_dict(image.safety) for image in self.images],
             "timings": self.timings,
         }
         return json.dumps(answer, ensure_ascii=False, indent=2)
 
     @property
     def cut(self) -> list[str]:
-        """What of the prompt and the negative prompt had no room."""
+        """The ends of the prompt and the negative prompt that did not fit."""
         facts = (self.images[0].prompt, self.images[0].negative_prompt)
         return [text.cut for text in facts if text is not None and text.cut]
 
 
-def _account(facts: Any) -> dict[str, Any] | None:
+def _as_dict(facts: Any) -> dict[str, Any] | None:
     return None if facts is None else asdict(facts)
 
 
 def imagine(
-    wish: Wish,
+    options: Options,
     *,
     output: Path | None,
     cache_dir: Path | None,
     report: Callable[[str], None],
     on_steps: OnSteps = lambda _done, _steps: None,
 ) -> Painted:
-    """Paint `wish` into `output`, or into a file named after model and seed in the current folder.
+    """Paint into `output`, by default a file in the current folder named after model and seed.
 
-    `on_steps` is told the steps done and all steps of all pictures, from the thread that calls.
-    Raises InvalidRequest, UnreadableCheckpoint, PaintingFailed, or OSError for a file that cannot be read
-    or written, which is found out before anything is painted.
+    `on_steps` is called in the calling thread with the steps done and all steps of all pictures. Raises
+    InvalidRequest, UnreadableCheckpoint, PaintingFailed, or OSError for a file that cannot be read or
+    written. Files are checked before anything is painted.
     """
     started = time.perf_counter()
-    offer = offer_of(wish, report=report)
-    recipe = recipe_of(wish, offer)
-    requests = [_with_pictures(recipe.request(index), wish) for index in range(recipe.variants)]
+    offer = offer_of(options, report=report)
+    recipe = recipe_of(options, offer)
+    requests = [_with_pictures(recipe.request(index), options) for index in range(recipe.variants)]
     if output is not None:
         check_writable(output)
     lane = recipe.lane
-    larger = replace(lane, width=wish.enlarge[0], height=wish.enlarge[1]) if wish.enlarge else lane
+    larger = replace(lane, width=options.enlarge[0], height=options.enlarge[1]) if options.enlarge else lane
     config = EngineConfig(
-        models=(wish.spec(offer),),
-        dtype=wish.dtype,
+        models=(options.spec(offer),),
+        dtype=options.dtype,
         cache_dir=cache_dir,
         lanes=tuple(dict.fromkeys((lane, larger))),
-        start_pictures=bool(wish.image or wish.enlarge),
+        start_pictures=bool(options.image or options.enlarge),
     )
     engine = Engine.open(config, report=report)
     try:
         ready = time.perf_counter()
         images = paint(engine, requests, on_steps)
-        if wish.enlarge:
-            strength = STRENGTH_OF_ENLARGEMENT if wish.image or wish.strength is None else wish.strength
-            larger_requests = [_larger(image, wish.enlarge, strength) for image in images]
+        if options.enlarge:
+            strength = (
+                STRENGTH_OF_ENLARGEMENT if options.image or options.strength is None else options.strength
+            )
+            larger_requests = [_larger(image, options.enlarge, strength) for image in images]
             images = paint(engine, larger_requests, on_steps)
         painted = time.perf_counter()
     finally:
@@ -104,8 +106,8 @@ def imagine(
     return Painted(file=file, recipe=recipe, images=tuple(images), timings=rounded)
 
 
-def _with_pictures(request: Request, wish: Wish) -> Request:
-    init_image, mask_image = (file.read_bytes() if file else None for file in (wish.image, wish.mask))
+def _with_pictures(request: Request, options: Options) -> Request:
+    init_image, mask_image = (file.read_bytes() if file else None for file in (options.image, options.mask))
     return replace(request, init_image=init_image, mask_image=mask_image)
 
 
@@ -114,36 +116,36 @@ def _larger(image: Image, size: tuple[int, int], strength: float) -> Request:
 
 
 def paint(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) -> list[Image]:
-    """All pictures, in order; the first that fails raises.
+    """Return all pictures in order; raises the error of the first failed one.
 
-    The engine tells of steps from its own thread: they are passed on from this one.
+    The engine reports steps in its own thread. A queue passes them to the calling thread.
     """
-    told: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
+    reports: queue.SimpleQueue[tuple[int, int] | None] = queue.SimpleQueue()
     futures = []
     for number, request in enumerate(requests):
-        futures.append(engine.submit(request, on_progress=partial(_tell, told, number)))
+        futures.append(engine.submit(request, on_progress=partial(_report, reports, number)))
     for future in futures:
-        future.add_done_callback(lambda _future: told.put(None))
-    every = sum(request.num_inference_steps for request in requests)
+        future.add_done_callback(lambda _future: reports.put(None))
+    all_steps = sum(request.num_inference_steps for request in requests)
     steps, waiting = [0] * len(requests), len(futures)
     while waiting:
-        if (news := told.get()) is None:
+        if (step_of_one := reports.get()) is None:
             waiting -= 1
         else:
-            number, step = news
+            number, step = step_of_one
             steps[number] = max(steps[number], step)
-            on_steps(sum(steps), every)
+            on_steps(sum(steps), all_steps)
     images = [future.result() for future in futures]
-    on_steps(every, every)
+    on_steps(all_steps, all_steps)
     return images
 
 
-def _tell(told: queue.SimpleQueue[tuple[int, int] | None], number: int, progress: Progress) -> None:
-    told.put((number, progress.step))
+def _report(reports: queue.SimpleQueue[tuple[int, int] | None], number: int, progress: Progress) -> None:
+    reports.put((number, progress.step))
 
 
 def check_writable(file: Path) -> None:
-    """Raise the OSError that writing `file` would meet, leaving nothing behind that was not there."""
+    """Raise the OSError of writing `file`; leaves no new file behind."""
     existed = file.exists()
     with file.open("ab"):
         pass
@@ -152,12 +154,12 @@ def check_writable(file: Path) -> None:
 
 
 def free_name(recipe: Recipe, data: bytes) -> Path:
-    """`model-seed.png`, numbered where that name is taken by another picture."""
+    """Return `model-seed.png`, with a number if another picture has that name."""
     stem = f"{recipe.model}-{recipe.seed}"
     if recipe.variants > 1:
         stem += f"-x{recipe.variants}"
-    for number in range(1, WORST_FILE_NUMBER):
+    for number in range(1, MAX_FILE_NUMBER):
         file = Path(f"{stem}.png" if number == 1 else f"{stem}-{number}.png")
         if not file.exists() or file.read_bytes() == data:
             return file
-    raise FileExistsError(f"there are {WORST_FILE_NUMBER} pictures called {stem} already")
+    raise FileExistsError(f"there are {MAX_FILE_NUMBER} pictures called {stem} already")

@@ -187,7 +187,7 @@ async def test_what_cannot_be_deleted_is_tried_by_a_later_sweep(
 async def test_no_orphan_is_forgotten_where_a_sweep_had_to_end_early(
     store: Store, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeper, "AT_ONCE", 1)
+    monkeypatch.setattr(sweeper, "ROWS_PER_TRANSACTION", 1)
     artifacts = Artifacts(str(tmp_path / "results"))
     orphans = [await keep(store, artifacts, bytes_of(number), ".png") for number in (1, 2)]
     sweeping = make(store, artifacts, clock)

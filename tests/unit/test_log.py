@@ -135,7 +135,7 @@ def test_lines_that_found_no_room_are_told_of(unread: tuple[TextIO, TextIO]) -> 
     kept = lost = 0
     while kept + lost < 200:
         line = next(reader)
-        if "lines of the log are missing" in line:
+        if "lines of the log were dropped" in line:
             lost += int(line.split()[0])
         else:
             kept += 1

@@ -1,4 +1,4 @@
-"""How often a process may begin itself anew, and that it truly does."""
+"""How often a process may restart itself, and that it does."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from pathlib import Path
 import pytest
 from processes import end, sentences, start
 
-from bot.restarts import MOST, VARIABLE, WITHIN_SECONDS, recorded
+from bot.restarts import MOST, VARIABLE, WITHIN_SECONDS
+from bot.restarts import record as record_restart
 
 NOW = 1_800_000_000.0
 
 
 def test_a_restart_is_written_down_behind_those_of_the_last_hour() -> None:
-    assert recorded({}, now=NOW) == "1800000000"
+    assert record_restart({}, now=NOW) == "1800000000"
     record = f"{NOW - WITHIN_SECONDS - 1:.0f} {NOW - 60:.0f} nonsense"
-    assert recorded({VARIABLE: record}, now=NOW) == "1799999940 1800000000"
+    assert record_restart({VARIABLE: record}, now=NOW) == "1799999940 1800000000"
 
 
 def test_too_many_of_late_are_too_many_until_some_are_old() -> None:
     environ: dict[str, str] = {}
     for number in range(MOST):
-        record = recorded(environ, now=NOW + number)
+        record = record_restart(environ, now=NOW + number)
         assert record is not None
         environ[VARIABLE] = record
-    assert recorded(environ, now=NOW + MOST) is None
-    assert recorded(environ, now=NOW + WITHIN_SECONDS) is not None
+    assert record_restart(environ, now=NOW + MOST) is None
+    assert record_restart(environ, now=NOW + WITHIN_SECONDS) is not None
 
 
 DYING = """

@@ -118,9 +118,11 @@ def test_only_what_the_picture_needs_is_compiled(
     tiny_checkpoint: Path, compile_cache: Path, tmp_path: Path
 ) -> None:
     told: list[str] = []
-    wish = oneshot.Wish(prompt=PROMPT, guidance_scale=5.0, num_inference_steps=1, source=str(tiny_checkpoint))
+    options = oneshot.Options(
+        prompt=PROMPT, guidance_scale=5.0, num_inference_steps=1, source=str(tiny_checkpoint)
+    )
     oneshot.imagine(
-        wish, output=tmp_path / "x.png", cache_dir=compile_cache / "sdjax-bot", report=told.append
+        options, output=tmp_path / "x.png", cache_dir=compile_cache / "sdjax-bot", report=told.append
     )
     assert [line for line in told if "guided" in line]
     assert not [line for line in told if "unguided" in line]

@@ -1,0 +1,130 @@
+"""The options of the command line, and the recipe that they give with the checkpoint's defaults."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bot.config import ModelConfig
+from bot.jobs import MAX_VARIANTS, Recipe
+from sdjax_engine.config import Dtype, ModelSpec
+from sdjax_engine.model.defaults import default_offer
+from sdjax_engine.request import MAX_SEED, InvalidRequest, Lora, Offer, Sampler, parse_sampler
+from sdjax_engine.weights.files import DEMO
+
+STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoraOption:
+    """A LoRA's file and its weight."""
+
+    file: Path
+    weight: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return self.file.stem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of the command line; None means the checkpoint's default.
+
+    `size` and `enlarge` are (width, height) in pixels. With `enlarge`, each picture is painted in `size`,
+    enlarged and refined.
+    """
+
+    prompt: str
+    negative_prompt: str = ""
+    seed: int | None = None
+    variants: int = 1
+    num_inference_steps: int | None = None
+    guidance_scale: float | None = None
+    sampler: str | None = None
+    size: tuple[int, int] | None = None
+    enlarge: tuple[int, int] | None = None
+    image: Path | None = None
+    mask: Path | None = None
+    strength: float | None = None
+    loras: tuple[LoraOption, ...] = ()
+    source: str = DEMO
+    revision: str | None = None
+    variant: str | None = None
+    dtype: Dtype = Dtype.AUTO
+
+    def spec(self, offer: Offer) -> ModelSpec:
+        """Return the model to load for `offer`."""
+        return ModelSpec(
+            offer=offer,
+            source=self.source,
+            revision=self.revision,
+            variant=self.variant,
+            loras={lora.name: lora.file for lora in self.loras},
+            lora_rank=0,
+        )
+
+
+def offer_of(options: Options, *, report: Callable[[str], None]) -> Offer:
+    """Return the offer of the checkpoint, from its configuration files or the demo's defaults.
+
+    Its `sizes` are only the requested ones, since every offered size is compiled.
+    """
+    if options.source == DEMO:
+        offer = _demo_offer(options)
+    else:
+        sampler = parse_sampler(options.sampler) if options.sampler else None
+        offer = default_offer(
+            options.source, revision=options.revision, variant=options.variant, sampler=sampler, report=report
+        )
+    requested = (options.size or offer.sizes[0], options.enlarge)
+    sizes = tuple(dict.fromkeys(size for size in requested if size))
+    return replace(offer, sizes=sizes, loras=tuple(lora.name for lora in options.loras))
+
+
+def _demo_offer(options: Options) -> Offer:
+    offer = ModelConfig().offer
+    if options.size is not None and options.size not in offer.sizes:
+        choices = ", ".join(f"{width}x{height}" for width, height in offer.sizes)
+        raise InvalidRequest(
+            "size", model=DEMO, value=f"{options.size[0]}x{options.size[1]}", choices=choices
+        )
+    return offer
+
+
+def recipe_of(options: Options, offer: Offer) -> Recipe:
+    """Return the recipe of the first pass with every default; raises InvalidRequest."""
+    if not 1 <= options.variants <= MAX_VARIANTS:
+        raise InvalidRequest("variants", value=options.variants, limit=MAX_VARIANTS)
+    if options.mask is not None and options.image is None:
+        raise InvalidRequest("mask_alone")
+    steps, guidance = options.num_inference_steps, options.guidance_scale
+    sampler: Sampler = parse_sampler(options.sampler) if options.sampler else offer.sampler
+    width, height = options.size or offer.sizes[0]
+    recipe = Recipe(
+        prompt=options.prompt,
+        negative_prompt=options.negative_prompt,
+        seed=secrets.randbelow(MAX_SEED + 1) if options.seed is None else options.seed,
+        variants=options.variants,
+        num_inference_steps=offer.num_inference_steps if steps is None else steps,
+        guidance_scale=offer.guidance_scale if guidance is None else guidance,
+        sampler=sampler,
+        width=width,
+        height=height,
+        model=offer.model,
+        init_image=str(options.image) if options.image else None,
+        mask_image=str(options.mask) if options.mask else None,
+        strength=_strength(options) if options.image else 1.0,
+        loras=tuple(Lora(name=lora.name, weight=lora.weight) for lora in options.loras),
+    )
+    if not 0 <= recipe.seed <= MAX_SEED:
+        raise InvalidRequest("seed", value=recipe.seed, limit=MAX_SEED)
+    offer.check(recipe.request(0))
+    return recipe
+
+
+def _strength(options: Options) -> float:
+    usual = STRENGTH_OF_MASK if options.mask else STRENGTH
+    return usual if options.strength is None else options.strength
