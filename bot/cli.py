@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from bot.cli_bar import step_bar
-from bot.cli_parameters import LoraFile, PictureFile, Size, WeightsVariant
+from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
@@ -164,7 +164,7 @@ def _restart(error: EngineClosed) -> NoReturn:
 @commands.command("check-config")
 @CONFIG
 def check_config(path: Path) -> None:
-    """Name what is wrong in a configuration."""
+    """Report every mistake in a configuration."""
     from bot.config import Config
 
     config = Config.load(path)
@@ -234,19 +234,23 @@ def devices() -> None:
     help="How closely to follow the prompt.",
 )
 @click.option("--sampler", type=click.Choice([sampler.value for sampler in Sampler], case_sensitive=False))
-@click.option("--size", type=Size(), help="Width and height in pixels, such as 512x512.")
-@click.option("--enlarge", type=Size(), help="Enlarge the finished picture to this size and refine it.")
-@click.option("--image", type=PictureFile(), help="A picture to start from.")
-@click.option("--mask", type=PictureFile(), help="What of it to paint anew: the white part of this picture.")
+@click.option("--size", type=SizeParameter(), help="Width and height in pixels, such as 512x512.")
+@click.option(
+    "--enlarge", type=SizeParameter(), help="Enlarge the finished picture to this size and refine it."
+)
+@click.option("--image", type=PictureParameter(), help="A picture to start from.")
+@click.option(
+    "--mask", type=PictureParameter(), help="What of it to paint anew: the white part of this picture."
+)
 @click.option(
     "--strength",
     type=click.FloatRange(0, 1),
     help="How far to leave the picture to start from, or the one enlarged.",
 )
-@click.option("--lora", "loras", type=LoraFile(), multiple=True, help="A LoRA's file; may be repeated.")
+@click.option("--lora", "loras", type=LoraParameter(), multiple=True, help="A LoRA's file; may be repeated.")
 @click.option("--model", "source", default="demo", help="A checkpoint's folder or file, or its hub id.")
 @click.option("--revision", help="The hub checkpoint's revision.")
-@click.option("--variant", type=WeightsVariant(), help="The checkpoint's variant of weights, such as fp16.")
+@click.option("--variant", type=VariantParameter(), help="The checkpoint's variant of weights, such as fp16.")
 @click.option(
     "--dtype", type=click.Choice(["auto", "float32", "bfloat16"]), default="auto", help="Of the networks."
 )

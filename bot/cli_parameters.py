@@ -9,7 +9,7 @@ import click
 READABLE = ("PNG", "JPEG", "WEBP")
 
 
-class Size(click.ParamType[tuple[int, int]]):
+class SizeParameter(click.ParamType[tuple[int, int]]):
     """A size such as 512x384: width and height in pixels, multiples of 8."""
 
     name = "WxH"
@@ -29,7 +29,7 @@ class Size(click.ParamType[tuple[int, int]]):
         return size
 
 
-class LoraFile(click.ParamType[tuple[Path, float]]):
+class LoraParameter(click.ParamType[tuple[Path, float]]):
     """A LoRA's file, and its weight after a colon: style.safetensors:0.8."""
 
     name = "FILE[:WEIGHT]"
@@ -51,7 +51,7 @@ class LoraFile(click.ParamType[tuple[Path, float]]):
         return file, weight
 
 
-class PictureFile(click.ParamType[Path]):
+class PictureParameter(click.ParamType[Path]):
     """A PNG, JPEG or WebP file. Its header is checked before a heavy module is imported."""
 
     name = "FILE"
@@ -70,7 +70,7 @@ class PictureFile(click.ParamType[Path]):
             self.fail(f"{file} is not a picture that can be used: name a PNG, JPEG or WebP file.", param, ctx)
 
 
-class WeightsVariant(click.ParamType[str]):
+class VariantParameter(click.ParamType[str]):
     """The name of a checkpoint's variant of weights, such as fp16."""
 
     name = "NAME"

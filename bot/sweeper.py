@@ -186,10 +186,10 @@ class Sweeper:
         dropped, more = 0, True
         while more and await self._on_duty():
             names = await choose()
-            gone = await drop(self._store, self._artifacts, names) if names else 0
-            dropped += gone
+            deleted = await drop(self._store, self._artifacts, names) if names else 0
+            dropped += deleted
             more = bool(names)
-            if more and not gone:
+            if more and not deleted:
                 break
         if dropped:
             log.info("%d files deleted: %s", dropped, why)

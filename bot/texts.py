@@ -31,11 +31,11 @@ from sdjax_engine.request import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
 
-MARKS_IN_A_ROW = 4  # as many as one letter of any script in use carries
+MARKS_IN_A_ROW = 4  # the most combining marks that one letter of a living script has
 INVISIBLE_IN_A_ROW = 2  # a joined emoji has a variation selector and a joiner
 
-_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # would turn round what stands after the words
-_BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters and marks that nobody can see
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # change the direction of the text after them
+_BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # letters and marks that are not visible
 _LINK = re.compile(r"(?i)(?<=[a-z0-9+.]):(?=//)")
 _MARKUP = re.compile(r"[\\*_~`|<\[\]]")
 _FIRST = re.compile(r"^(?:[>#+-]|\d{1,9}(?=[.)](?:\s|$)))")
@@ -196,27 +196,27 @@ def _catalogue(language: str) -> Translations:
 
 
 def tidy(text: str) -> str:
-    """`text` on one line, without what turns letters round, stacks them up or hides between them."""
-    line = re.sub(r"\s+", " ", _TURNS.sub("", text)).strip()
+    """Return `text` on one line, without direction controls and long runs of marks or invisible letters."""
+    line = re.sub(r"\s+", " ", _DIRECTIONS.sub("", text)).strip()
     return "".join(_bounded(kind, "".join(run)) for kind, run in groupby(line, _kind))
 
 
 def shown(text: str, limit: int) -> str:
-    """A person's words on one line, at most `limit` characters of them, meaning nothing to Discord.
+    """Return a person's words on one line, cut to `limit` characters, and escaped for Discord.
 
-    Escaping doubles them at most.
+    The result has at most twice as many characters.
     """
     line = tidy(text)
     if len(line) > limit:
         line = line[: limit - 1].rstrip() + "…"
     escaped = _LINK.sub(r"\\:", _MARKUP.sub(r"\\\g<0>", line))
-    # Where a line begins, a mark makes a list, a quotation or a heading of it.
+    # At the start of a line such a character makes a list, a quotation or a heading.
     escaped = _FIRST.sub(lambda found: found[0] + "\\" if found[0].isdigit() else "\\" + found[0], escaped)
     return _EVERYBODY.sub("@\u200b", escaped)
 
 
 def _kind(character: str) -> str:
-    """Whether a character is a mark on the one before, takes no room, or is seen."""
+    """Return "mark", "invisible", "unwanted" or "seen" for a character."""
     category = unicodedata.category(character)
     if character in _BLANKS or category == "Cf" or 0xFE00 <= ord(character) <= 0xFE0F:
         return "invisible"

@@ -74,8 +74,8 @@ class Processes(Verbs):
     async def leave(self, process: Process) -> None:
         """Remove this process, and release its unfinished jobs to the other fronts."""
         async with self._changing() as (connection, changes):
-            gone = await connection.execute(sa.delete(processes).where(_is(process)))
-            if gone.rowcount:
+            left = await connection.execute(sa.delete(processes).where(_is(process)))
+            if left.rowcount:
                 await _release_jobs(connection, process.name)
             changes.results = True
 

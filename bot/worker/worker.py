@@ -320,8 +320,8 @@ class Worker:
         steps = {held.claim: held.step for held in images.values()}
         begun = {held.claim for held in images.values() if held.begun}
         troubles = {held.claim: held.trouble for held in images.values() if held.trouble is not None}
-        told = self._store.leases.heartbeat(steps, ttl=self._lease_seconds, begun=begun, troubles=troubles)
-        for image_id in await told:
+        lost = self._store.leases.heartbeat(steps, ttl=self._lease_seconds, begun=begun, troubles=troubles)
+        for image_id in await lost:
             held = images[image_id]
             held.lost = True
             self._metrics.images.labels("lost").inc()

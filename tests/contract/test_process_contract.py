@@ -1,4 +1,4 @@
-"""What the processes that share a queue promise each other, on every database."""
+"""The contract of the processes that share a queue, on every database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER = replace(WEB, name="web-2", secret="b")
 
 
 async def painted(store: Store, number: int, *, front: str | None) -> Job:
-    """A job that came to `front` and has been painted."""
+    """Return a painted job of `front`."""
     await store.jobs.enqueue(RECIPE, origin(number, user_id=number, front=front))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     return await store.leases.complete(claim, artifact="aa/aa.png", seconds=2.0)
@@ -30,7 +30,9 @@ def ids(deliveries: list[Delivery]) -> list[str]:
     return [delivery.job.id for delivery in deliveries]
 
 
-async def test_the_living_are_those_who_were_heard_of_in_time(store: Store, clock: Clock) -> None:
+async def test_a_process_lives_until_its_ttl_has_passed_since_its_last_heartbeat(
+    store: Store, clock: Clock
+) -> None:
     assert await Processes(store.shared).join(WEB, ttl=LIFE) == []
     clock.now += LIFE / 2
     assert await Processes(store.shared).join(OTHER, ttl=LIFE) == []
@@ -42,7 +44,7 @@ async def test_the_living_are_those_who_were_heard_of_in_time(store: Store, cloc
     assert not await Processes(store.shared).beat(OTHER, ttl=LIFE)
 
 
-async def test_a_stranger_does_not_get_a_living_one_s_name_and_a_later_life_does(
+async def test_a_living_process_s_name_is_taken_for_another_machine_but_not_for_its_own_restart(
     store: Store, clock: Clock
 ) -> None:
     stranger = replace(WEB, secret="of another machine")
@@ -55,7 +57,7 @@ async def test_a_stranger_does_not_get_a_living_one_s_name_and_a_later_life_does
     assert not await Processes(store.shared).beat(WEB, ttl=LIFE)
 
 
-async def test_who_keeps_results_elsewhere_is_told_of_and_not_counted(store: Store, clock: Clock) -> None:
+async def test_a_process_with_another_folder_cannot_join(store: Store, clock: Clock) -> None:
     await Processes(store.shared).join(WEB, ttl=LIFE)
     elsewhere = replace(OTHER, folder="folder 5eed")
     (other,) = await Processes(store.shared).join(elsewhere, ttl=LIFE)
@@ -65,7 +67,7 @@ async def test_who_keeps_results_elsewhere_is_told_of_and_not_counted(store: Sto
     assert await Processes(store.shared).join(elsewhere, ttl=LIFE) == []
 
 
-async def test_of_many_that_join_at_once_those_that_stay_keep_results_in_one_place(
+async def test_of_many_processes_that_join_at_once_all_members_have_one_folder(
     open_store: OpenStore,
 ) -> None:
     stores = await asyncio.gather(*(open_store() for _ in range(6)))
@@ -81,14 +83,14 @@ async def test_of_many_that_join_at_once_those_that_stay_keep_results_in_one_pla
     assert sum(others == [] for others in found) == 3
 
 
-async def test_a_result_is_brought_by_the_front_of_its_job_alone(store: Store, open_store: OpenStore) -> None:
+async def test_only_the_front_of_a_job_claims_its_result(store: Store, open_store: OpenStore) -> None:
     other = await open_store()
     mine, theirs = await painted(store, 1, front="web-1"), await painted(store, 2, front="web-2")
     assert ids(await store.deliveries.claim("web-1", limit=9)) == [mine.id]
     assert ids(await other.deliveries.claim("web-2", limit=9)) == [theirs.id]
 
 
-async def test_results_of_no_front_go_each_to_one_of_those_who_ask_at_once(
+async def test_each_result_without_a_front_is_claimed_by_one_of_several_fronts(
     store: Store, open_store: OpenStore
 ) -> None:
     jobs = [await painted(store, number, front=None) for number in range(12)]
@@ -98,27 +100,25 @@ async def test_results_of_no_front_go_each_to_one_of_those_who_ask_at_once(
     )
     brought = [job_id for deliveries in claimed for job_id in ids(deliveries)]
     assert len(brought) == len(set(brought))
-    for number, one in enumerate(stores):  # what a crowd has left is somebody's on the next look
+    for number, one in enumerate(stores):  # the results that no front got are claimed now
         held = [delivery.id for delivery in claimed[number]]
         brought += ids(await one.deliveries.claim(f"web-{number}", limit=12, held=held))
     assert sorted(brought) == sorted(job.id for job in jobs)
 
 
-async def test_what_a_front_holds_it_is_not_given_twice_but_its_next_life_is(store: Store) -> None:
+async def test_a_held_delivery_is_claimed_again_only_after_a_restart(store: Store) -> None:
     await painted(store, 1, front="web-1")
     (delivery,) = await store.deliveries.claim("web-1", limit=9)
     assert await store.deliveries.claim("web-1", limit=9, held=[delivery.id]) == []
     (again,) = await store.deliveries.claim("web-1", limit=9)
     assert (again.id, again.attempts) == (delivery.id, 0)
-    await store.deliveries.mark_delivered(
-        delivery, outcome="edited", message_id=1
-    )  # by what is left of the first life
+    await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=1)  # with the stale token
     assert [each.id for each in await store.deliveries.undelivered(limit=9)] == [delivery.id]
     await store.deliveries.mark_delivered(again, outcome="edited", message_id=2)
     assert await store.deliveries.undelivered(limit=9) == []
 
 
-async def test_what_a_dead_front_held_is_brought_by_another_and_its_late_word_changes_nothing(
+async def test_another_front_takes_a_dead_fronts_delivery_and_its_stale_token_changes_nothing(
     store: Store, clock: Clock
 ) -> None:
     await Processes(store.shared).join(WEB, ttl=LIFE)
@@ -138,7 +138,7 @@ async def test_what_a_dead_front_held_is_brought_by_another_and_its_late_word_ch
     assert await store.deliveries.undelivered(limit=9) == []
 
 
-async def test_a_front_that_leaves_leaves_its_unfinished_jobs_and_keeps_the_others(store: Store) -> None:
+async def test_a_front_that_leaves_releases_its_unfinished_jobs_only(store: Store) -> None:
     await Processes(store.shared).join(WEB, ttl=LIFE)
     done = await painted(store, 1, front="web-1")
     (delivery,) = await store.deliveries.claim("web-1", limit=9)

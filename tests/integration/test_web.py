@@ -29,7 +29,7 @@ def free_port() -> int:
 
 
 async def nothing() -> None:
-    """Nothing is to be read first."""
+    """A refresh without work."""
 
 
 async def well() -> str:
@@ -40,7 +40,7 @@ async def ill() -> str:
     return "the disk is full"
 
 
-async def test_metrics_are_read_when_somebody_asks() -> None:
+async def test_metrics_are_refreshed_for_each_request() -> None:
     metrics, port = Metrics(), free_port()
 
     async def refresh() -> None:
@@ -55,7 +55,7 @@ async def test_metrics_are_read_when_somebody_asks() -> None:
         assert "sdjax_images_waiting 7.0" in await page.text()
 
 
-async def test_the_backlog_is_read_once_a_second_however_often_it_is_asked_for(tmp_path: Path) -> None:
+async def test_the_backlog_is_read_at_most_once_a_second(tmp_path: Path) -> None:
     store, clock = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"), Clock()
     backlog, readings = store.jobs.backlog, 0
 
@@ -76,7 +76,7 @@ async def test_the_backlog_is_read_once_a_second_however_often_it_is_asked_for(t
         await store.close()
 
 
-async def test_health_names_each_part_and_is_bad_when_one_is() -> None:
+async def test_health_lists_each_part_and_fails_if_one_part_does() -> None:
     port, checks = free_port(), {"store": well, "outbox": well}
     async with (
         serving("", port, Metrics(), refresh=nothing, checks=checks),
@@ -93,7 +93,7 @@ async def test_health_names_each_part_and_is_bad_when_one_is() -> None:
             assert (await page.json())["parts"] == {"store": "the disk is full", "outbox": "well"}
 
 
-async def test_a_part_that_starts_while_health_is_asked_disturbs_no_answer() -> None:
+async def test_a_check_that_is_added_during_a_request_disturbs_no_answer() -> None:
     checks: dict[str, Check] = {}
 
     async def starting() -> str:
@@ -140,7 +140,7 @@ async def test_a_part_that_does_not_answer_is_not_well(monkeypatch: pytest.Monke
         assert "no answer" in (await page.json())["parts"]["engine"]
 
 
-async def test_a_process_lives_while_what_it_depends_on_is_away() -> None:
+async def test_a_process_is_live_while_its_dependencies_are_unavailable() -> None:
     port, checks = free_port(), {"store": ill}
     async with (
         serving("", port, Metrics(), refresh=nothing, checks=checks),
@@ -153,7 +153,7 @@ async def test_a_process_lives_while_what_it_depends_on_is_away() -> None:
 
 
 @pytest.mark.parametrize("given", [None, "Bearer wrong", "Bearer ", "Basic secret", "secret"])
-async def test_a_token_guards_figures_and_reasons_but_no_probe(given: str | None) -> None:
+async def test_a_token_guards_metrics_and_health_but_no_probe(given: str | None) -> None:
     port, headers = free_port(), {} if given is None else {"Authorization": given}
     async with (
         serving("", port, Metrics(), refresh=nothing, checks={"store": ill}, token="secret"),
@@ -182,7 +182,7 @@ async def answer(people: aiohttp.ClientSession, port: int, page: str) -> tuple[i
         return found.status, await found.text()
 
 
-async def test_a_port_that_is_taken_is_a_mistake_in_the_configuration() -> None:
+async def test_a_port_in_use_is_a_mistake_in_the_configuration() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(ConfigurationError, match=r"web\.port"),

@@ -1,4 +1,4 @@
-"""Where the queue and the results lie: what is one place, and which disks are refused."""
+"""Folders of results and of the queue: their identity, their permissions, and refused file systems."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_a_network_s_file_system_is_known_by_its_mount(path: str, kind: str | No
     assert network_file_system(Path(path), MOUNTS) == kind
 
 
-def test_one_folder_is_one_place_by_whatever_name(tmp_path: Path) -> None:
+def test_one_folder_has_one_identity_under_every_path(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "pictures")
     first = folder_id(str(tmp_path / "pictures"))
     assert folder_id(f"file://{tmp_path}/pictures") == folder_id(str(tmp_path / "link")) == first
     assert folder_id(str(tmp_path / "others")) != first
 
 
-def test_a_place_elsewhere_is_its_address_and_memory_is_nobody_else_s() -> None:
+def test_a_remote_folder_is_identified_by_its_address_and_memory_is_never_shared() -> None:
     assert folder_id("https://files.example/pictures") == "https://files.example/pictures"
     assert folder_id("memory://pictures") != folder_id("memory://pictures")
 
@@ -67,20 +67,20 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.fixture
 def usual_mask() -> Iterator[None]:
-    """What most systems let others do with new files: read them."""
+    """The usual umask: other users can read new files."""
     before = os.umask(0o022)
     yield
     os.umask(before)
 
 
 def open_to_others(folder: Path) -> dict[str, str]:
-    """What under `folder` anybody but its owner may do something with."""
+    """Return the paths below `folder` with permissions for other users."""
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
     return {str(path.relative_to(folder)): oct(mode) for path, mode in modes.items() if mode & 0o077}
 
 
 async def put_something(folder: Path) -> None:
-    """Use a queue and a folder of results in `folder`, as a process does."""
+    """Open a queue and a folder of results in `folder`, like a process."""
     store = await Store.open(f"sqlite:///{folder}/var/queue.sqlite3")
     folder_id(str(folder / "var" / "results"))
     await Artifacts(str(folder / "var" / "results")).put(b"a picture", ".png")
@@ -90,12 +90,12 @@ async def put_something(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("usual_mask")
-async def test_only_the_owner_reads_what_the_queue_keeps(tmp_path: Path) -> None:
+async def test_only_the_owner_can_read_the_queue_and_the_results(tmp_path: Path) -> None:
     await put_something(tmp_path)
 
 
 @pytest.mark.usefixtures("usual_mask")
-async def test_what_an_earlier_version_let_everybody_read_is_the_owners_again(tmp_path: Path) -> None:
+async def test_files_that_an_earlier_version_left_readable_become_private(tmp_path: Path) -> None:
     await put_something(tmp_path)
     (tmp_path / "var" / "queue.sqlite3").chmod(0o644)
     (tmp_path / "var" / "results").chmod(0o755)

@@ -1,4 +1,4 @@
-"""Processes beside each other: they are counted, refused, and missed once they are gone."""
+"""Membership of several processes: joining, refusal, and the end of a heartbeat."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def member(store: Store, process: Process) -> Membership:
 
 @contextlib.asynccontextmanager
 async def beating(membership: Membership) -> AsyncIterator[None]:
-    """Joined, and heard of until left: without a word, as after a kill."""
+    """Join and send heartbeats inside the block; end without leaving, as after a kill."""
     await membership.join()
     task = asyncio.create_task(membership.run())
     try:
@@ -51,7 +51,7 @@ async def until(what: Callable[[], bool]) -> None:
             await asyncio.sleep(BEAT / 5)
 
 
-async def test_fronts_count_each_other_and_miss_one_that_was_killed(store: Store) -> None:
+async def test_fronts_count_each_other_and_no_longer_a_killed_one(store: Store) -> None:
     first = member(store, WEB)
     async with beating(first):
         async with (
@@ -62,7 +62,7 @@ async def test_fronts_count_each_other_and_miss_one_that_was_killed(store: Store
         await until(lambda: first.fronts == 1)
 
 
-async def test_results_in_two_places_are_refused_while_somebody_lives_who_has_the_other(
+async def test_another_folder_is_refused_while_a_living_process_has_the_first(
     store: Store,
 ) -> None:
     astray = member(store, replace(OTHER, folder="folder 5eed"))
@@ -72,10 +72,12 @@ async def test_results_in_two_places_are_refused_while_somebody_lives_who_has_th
         ):
             await astray.join()
     async with asyncio.timeout(DEADLINE):
-        await astray.join()  # once the other is missed
+        await astray.join()  # once the other process counts as dead
 
 
-async def test_a_stranger_of_the_same_name_gets_the_next_number(store: Store, tmp_path: Path) -> None:
+async def test_beside_a_process_of_the_same_name_on_another_machine_the_next_number_is_taken(
+    store: Store, tmp_path: Path
+) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
     config = Config(queue=QueueConfig(database=url, artifacts=str(tmp_path / "pictures")))
     async with joined(config, Processes(store.shared), "front") as here:

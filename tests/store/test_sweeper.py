@@ -1,4 +1,4 @@
-"""The sweep between a real queue and real files, in a folder and elsewhere."""
+"""The sweep of a real queue and real files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def names(*jobs: Job) -> set[str]:
     return {str(job.images[0].artifact) for job in jobs}
 
 
-async def test_what_is_older_than_the_bound_goes_and_its_job_stays(
+async def test_a_file_older_than_the_bound_is_deleted_and_its_job_is_kept(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
     old = await painted(store, artifacts, 1)
@@ -85,7 +85,7 @@ async def test_what_is_older_than_the_bound_goes_and_its_job_stays(
     assert (await store.jobs.get(old.id)).images == old.images
 
 
-async def test_over_the_bound_on_their_size_the_oldest_go(
+async def test_over_the_bound_on_bytes_the_oldest_files_are_deleted(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
     jobs = []
@@ -96,7 +96,7 @@ async def test_over_the_bound_on_their_size_the_oldest_go(
     assert await there(artifacts) == names(*jobs[3:])
 
 
-async def test_nothing_young_goes_however_small_the_bound(
+async def test_no_young_file_is_deleted_however_small_the_bound(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
     job = await painted(store, artifacts, 1)
@@ -106,7 +106,7 @@ async def test_nothing_young_goes_however_small_the_bound(
     assert await there(artifacts) == names(job)
 
 
-async def test_without_bounds_everything_stays(store: Store, artifacts: Artifacts, clock: Clock) -> None:
+async def test_without_bounds_everything_is_kept(store: Store, artifacts: Artifacts, clock: Clock) -> None:
     job = await painted(store, artifacts, 1)
     clock.now += 10_000 * DAY
     await make(store, artifacts, clock, Bounds()).sweep()
@@ -114,7 +114,7 @@ async def test_without_bounds_everything_stays(store: Store, artifacts: Artifact
     assert (await store.jobs.get(job.id)).images == job.images
 
 
-async def test_the_picture_of_a_refused_job_goes_and_that_of_an_accepted_one_stays(
+async def test_the_start_picture_of_a_refused_job_is_deleted_and_of_an_accepted_job_kept(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
     await keep(store, artifacts, bytes_of(1), ".png")
@@ -128,7 +128,7 @@ async def test_the_picture_of_a_refused_job_goes_and_that_of_an_accepted_one_sta
     assert await there(artifacts) == {accepted}
 
 
-async def test_files_of_an_earlier_version_are_counted_and_those_of_no_job_go(
+async def test_files_of_an_earlier_version_are_counted_and_orphans_deleted(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
     job = await painted(store, artifacts, 1)
@@ -142,7 +142,7 @@ async def test_files_of_an_earlier_version_are_counted_and_those_of_no_job_go(
     assert await there(artifacts) == names(job)
 
 
-async def test_forgotten_jobs_take_their_files_along(
+async def test_the_files_of_forgotten_jobs_are_deleted(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
     first = await painted(store, artifacts, 1)
@@ -153,7 +153,7 @@ async def test_forgotten_jobs_take_their_files_along(
     assert await store.files.painter(str(second.images[0].artifact)) is None
 
 
-async def test_a_file_is_never_deleted_behind_the_back_of_whoever_writes_it_again(
+async def test_a_file_that_is_being_written_again_is_not_deleted(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
     job = await painted(store, artifacts, 1)
@@ -166,7 +166,7 @@ async def test_a_file_is_never_deleted_behind_the_back_of_whoever_writes_it_agai
     assert {await writing} == names(job) == await there(artifacts)
 
 
-async def test_what_cannot_be_deleted_is_tried_by_a_later_sweep(
+async def test_a_failed_deletion_is_retried_by_a_later_sweep(
     store: Store, tmp_path: Path, clock: Clock
 ) -> None:
     artifacts = Artifacts(str(tmp_path / "results"))
@@ -184,7 +184,7 @@ async def test_what_cannot_be_deleted_is_tried_by_a_later_sweep(
     assert await there(artifacts) == set()
 
 
-async def test_no_orphan_is_forgotten_where_a_sweep_had_to_end_early(
+async def test_a_sweep_that_ended_early_misses_no_orphan(
     store: Store, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeper, "ROWS_PER_TRANSACTION", 1)
@@ -206,7 +206,7 @@ async def test_no_orphan_is_forgotten_where_a_sweep_had_to_end_early(
     assert await there(artifacts) == set()
 
 
-async def test_halves_of_files_go_once_nobody_can_be_writing_them(
+async def test_partial_files_are_deleted_once_no_process_can_be_writing_them(
     store: Store, tmp_path: Path, clock: Clock
 ) -> None:
     artifacts = Artifacts(str(tmp_path / "results"))
@@ -246,7 +246,7 @@ async def test_of_several_processes_one_sweeps(
     assert len(set(swept)) == 1
 
 
-async def test_a_damaged_file_is_as_good_as_gone_and_makes_room(artifacts: Artifacts) -> None:
+async def test_a_damaged_file_counts_as_missing_and_is_replaced(artifacts: Artifacts) -> None:
     name = await artifacts.put(bytes_of(1), ".png")
     artifacts._files.pipe_file(artifacts._path(name), b"half of it")
     with pytest.raises(MissingArtifact, match="damaged"):
@@ -255,9 +255,9 @@ async def test_a_damaged_file_is_as_good_as_gone_and_makes_room(artifacts: Artif
     assert await artifacts.get(name) == bytes_of(1)
 
 
-async def test_a_place_with_errors_of_its_own_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_of_an_object_store_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     class NoCredentials(Exception):
-        """What clients of object stores raise is no OSError."""
+        """Clients of object stores raise errors that are no OSError."""
 
     artifacts = Artifacts("memory://bucket")
 
@@ -279,7 +279,7 @@ def test_bounds_come_from_the_configuration_and_zero_is_none() -> None:
     assert math.isinf(Bounds().file_bytes)
 
 
-async def test_what_was_asked_for_in_a_server_goes_some_time_after_it_removed_the_bot(
+async def test_the_jobs_of_a_server_are_deleted_some_time_after_it_removed_the_bot(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
     await painted(store, artifacts, 1)

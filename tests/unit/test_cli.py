@@ -18,7 +18,7 @@ from bot.store import Store
 
 @pytest.fixture(autouse=True)
 def the_log_of_the_tests() -> Iterator[None]:
-    """Commands send the log elsewhere; the tests' own comes back."""
+    """Restores the log of the tests: commands replace it."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
@@ -27,7 +27,7 @@ def the_log_of_the_tests() -> Iterator[None]:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command line; its exit status."""
+    """Run the command line; return its exit status."""
     monkeypatch.setattr("sys.argv", ["sdjax-bot", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -79,7 +79,7 @@ def test_a_mistake_is_one_sentence_on_stderr_and_status_2(
     assert told.err.count("\n") == 1
 
 
-def test_a_configuration_in_order_is_said_to_be(
+def test_a_valid_configuration_is_reported_as_valid(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "config.toml"
@@ -88,7 +88,7 @@ def test_a_configuration_in_order_is_said_to_be(
     assert capsys.readouterr().out == f"{file} is in order; it offers first, second.\n"
 
 
-def test_every_mistake_of_a_configuration_is_named_at_once(
+def test_every_mistake_of_a_configuration_is_reported_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "config.toml"
@@ -109,7 +109,7 @@ def test_every_mistake_of_a_configuration_is_named_at_once(
         ('[[models]]\ncheckpoint = "/not/there"\n', "There is no checkpoint /not/there."),
     ],
 )
-def test_files_that_a_configuration_names_must_be_there(
+def test_files_in_a_configuration_must_exist(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, said: str
 ) -> None:
     file = tmp_path / "config.toml"
@@ -118,7 +118,7 @@ def test_files_that_a_configuration_names_must_be_there(
     assert said in capsys.readouterr().err
 
 
-def test_a_database_without_its_driver_is_told_before_the_start(
+def test_a_database_without_its_driver_is_refused_before_the_start(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "asyncpg", None)  # as if it were not installed
@@ -141,7 +141,7 @@ def test_the_bot_does_not_start_without_a_token(
         assert "DISCORD_TOKEN" in capsys.readouterr().err
 
 
-def test_the_version_is_told_or_where_it_is_missing(
+def test_the_version_is_shown_or_why_it_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("bot.cli.version", lambda _name: "1.2.3")
@@ -157,7 +157,7 @@ def test_the_version_is_told_or_where_it_is_missing(
 
 
 @pytest.mark.parametrize("whose", [["--user", "11"], ["--server", "21"]])
-def test_an_operator_has_a_person_or_a_server_forgotten(
+def test_forget_deletes_a_person_or_a_server(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, whose: list[str]
 ) -> None:
     database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
@@ -170,7 +170,7 @@ def test_an_operator_has_a_person_or_a_server_forgotten(
     assert capsys.readouterr().out == "0 requests are forgotten, with their pictures.\n"
 
 
-def test_forgetting_wants_one_person_or_one_server(
+def test_forget_needs_either_a_person_or_a_server(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for whose in ([], ["--user", "11", "--server", "21"]):

@@ -1,4 +1,4 @@
-"""The bar that follows a command's steps on a terminal."""
+"""The progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.cli_bar import step_bar
 
 
 def everything(terminal: int) -> str:
-    """What a terminal whose other end is closed was given."""
+    """Return what was written to a terminal after its other end was closed."""
     told = b""
     with contextlib.suppress(OSError):  # Linux's end of file on a terminal
         while piece := os.read(terminal, 65536):
@@ -34,7 +34,7 @@ def test_a_terminal_shows_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "40/40" in shown
 
 
-def test_what_is_no_terminal_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_that_is_no_terminal_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     monkeypatch.setattr("sys.stderr", file)
     with step_bar() as show:

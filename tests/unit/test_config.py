@@ -1,4 +1,4 @@
-"""The configuration: the example file is the truth, and every mistake is named at once."""
+"""The configuration: the example file has the defaults, and every mistake is reported at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mistakes_in(document: dict[str, Any]) -> list[str]:
     return str(caught.value).splitlines()[1:]
 
 
-def test_the_example_says_the_defaults() -> None:
+def test_the_example_has_the_default_values() -> None:
     assert Config.load(EXAMPLE) == Config()
 
 
@@ -194,7 +194,7 @@ def test_no_mistake_repeats_a_secret(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("pasted", [TOKEN, f"Bot {TOKEN}", "0123456789abcdef" * 4])
-def test_a_token_in_the_place_of_its_file_is_refused_and_not_repeated(pasted: str) -> None:
+def test_a_token_instead_of_its_file_name_is_refused_and_not_repeated(pasted: str) -> None:
     with pytest.raises(ConfigurationError, match="looks like the token itself") as caught:
         DiscordConfig(token_file=pasted).read_token({})
     assert pasted not in str(caught.value)
@@ -213,14 +213,14 @@ def test_a_token_in_the_place_of_its_file_is_refused_and_not_repeated(pasted: st
         ("queue", "artifacts", "var/artifacts", False),
     ],
 )
-def test_an_address_that_others_can_read_on_the_way_is_warned_of(
+def test_an_unencrypted_address_causes_a_warning(
     section: str, key: str, address: str, *, readable: bool
 ) -> None:
     warnings = Config.parse({section: {key: address}}).warnings
     assert [warning.partition(" ")[0] for warning in warnings] == [f"{section}.{key}"] * readable
 
 
-def test_all_mistakes_are_said_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     mistakes = mistakes_in(
         {
             "models": [{"sampler": "eulr", "max_steps": 5, "sizes": ["9x9"]}, {}, 7],
@@ -258,7 +258,7 @@ def test_the_token_comes_from_its_file_before_the_environment(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("token", ["two words", "two\nlines", "a\0b", "토큰", "Bot\tx"])
-def test_what_cannot_be_a_token_is_refused_and_not_repeated(tmp_path: Path, token: str) -> None:
+def test_an_invalid_token_is_refused_and_not_repeated(tmp_path: Path, token: str) -> None:
     (tmp_path / "token").write_text(token, encoding="utf-8")
     for config in (DiscordConfig(), DiscordConfig(token_file=str(tmp_path / "token"))):
         with pytest.raises(ConfigurationError, match="is not a token") as caught:
@@ -286,7 +286,7 @@ def test_pages_that_others_reach_need_a_token(host: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("web", [{"port": 9100}, {"host": "127.0.0.1", "port": 9100}, {"host": "0.0.0.0"}])
-def test_pages_that_nobody_else_reaches_need_none(web: dict[str, object]) -> None:
+def test_pages_on_the_loopback_need_no_token(web: dict[str, object]) -> None:
     assert Config.parse({"web": web}).web.read_token() is None
 
 
@@ -295,7 +295,7 @@ def test_loras_of_a_model_are_offered_by_their_names() -> None:
     assert model.offer.loras == ("ink", "paper_cut-2")
 
 
-def test_loras_that_nobody_could_ask_for_are_refused_by_name() -> None:
+def test_invalid_names_of_loras_are_refused_by_name() -> None:
     loras = {"ink, fog": "a.safetensors", "ink:2": "b.safetensors", "Ink": "c", "ink": "d", "fog": " "}
     assert mistakes_in({"models": [{"loras": loras}]}) == [
         "models[1].loras: “ink, fog” is no name for a LoRA: up to 60 letters, digits and . _ + - only.",
@@ -313,7 +313,7 @@ def test_loras_that_nobody_could_ask_for_are_refused_by_name() -> None:
         ({"7": "fr"}, "discord.languages.7: “fr” is none of 'en', 'ko', 'zh' or 'ar'."),
     ],
 )
-def test_languages_are_of_ids(languages: dict[str, str], sentence: str) -> None:
+def test_languages_belong_to_user_ids(languages: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Config.parse({"discord": {"languages": languages}})
     assert str(caught.value).splitlines()[1:] == [sentence]

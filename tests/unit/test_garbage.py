@@ -1,4 +1,4 @@
-"""Full garbage collections while something large is opened."""
+"""Full garbage collections while a large object is opened."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def usual() -> Iterator[tuple[int, int, int]]:
 
 
 class Opened:
-    """Something that goes on preparing until it is let go."""
+    """An object that prepares itself until it is released."""
 
     def __init__(self) -> None:
         self.ready = threading.Event()
@@ -39,7 +39,7 @@ def ended() -> None:
             thread.join(WAIT_SECONDS)
 
 
-def test_collections_are_few_until_what_was_opened_is_ready(usual: tuple[int, int, int]) -> None:
+def test_collections_are_rare_until_the_opened_object_is_ready(usual: tuple[int, int, int]) -> None:
     collections, opened = RareCollections(), Opened()
     collections.begin()
     collections.end_after(opened)
@@ -49,7 +49,7 @@ def test_collections_are_few_until_what_was_opened_is_ready(usual: tuple[int, in
     assert gc.get_threshold() == usual
 
 
-def test_what_lived_by_then_is_left_out() -> None:
+def test_existing_objects_are_excluded() -> None:
     collections = RareCollections()
     collections.begin()
     programs = [[number] for number in range(1000)]
@@ -77,7 +77,7 @@ def fail_while_paused() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_no_collection_runs_while_paused_and_the_setting_is_then_as_before(before: bool) -> None:
+def test_no_collection_runs_while_paused_and_the_setting_is_restored(before: bool) -> None:
     enabled = gc.isenabled()
     try:
         (gc.enable if before else gc.disable)()

@@ -1,4 +1,4 @@
-"""The heap is trimmed again and again while a worker works."""
+"""The heap is trimmed regularly while a worker runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from bot import heap
 
 
-async def test_the_heap_is_trimmed_regularly_until_that_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_heap_is_trimmed_regularly_until_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     twice, times = threading.Event(), list[int]()
 
     def count() -> None:

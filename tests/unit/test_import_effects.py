@@ -1,4 +1,4 @@
-"""Importing the engine changes nothing of the process: that is the application's to do."""
+"""Importing the engine changes no settings of the process: only the application does."""
 
 from __future__ import annotations
 

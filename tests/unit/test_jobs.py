@@ -1,4 +1,4 @@
-"""States of jobs and images, and what a recipe asks for."""
+"""States of jobs and images, and the requests of a recipe."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def test_the_state_of_a_job_sums_up_its_images(states: str, expected: str) -> No
     assert state_of_job([State(state) for state in states.split()]) is State(expected)
 
 
-def test_nothing_leads_out_of_a_final_state() -> None:
+def test_no_transition_leaves_a_final_state() -> None:
     assert {state for state, following in ALLOWED.items() if not following} == {
         state for state in State if state.final
     }
@@ -51,9 +51,9 @@ def test_the_token_of_an_interaction_is_not_printed() -> None:
     assert ORIGIN.interaction_token not in repr(ORIGIN)
 
 
-def test_a_picture_to_start_from_saves_the_steps_that_its_strength_leaves_out() -> None:
+def test_a_start_picture_saves_the_steps_that_its_strength_leaves_out() -> None:
     whole = recipe(num_inference_steps=20)
-    assert (whole.steps, replace(whole, strength=0.5).steps) == (20, 20)  # nothing to start from
+    assert (whole.steps, replace(whole, strength=0.5).steps) == (20, 20)  # without a start picture
     started = replace(whole, init_image="aa/picture.png")
     strengths = (1.0, 0.75, 0.5, 0.04, 0.0)
     assert [replace(started, strength=strength).steps for strength in strengths] == [20, 15, 10, 1, 1]
@@ -75,7 +75,7 @@ def test_a_larger_size_is_the_next_of_the_same_shape() -> None:
     assert larger_size((512, 768), offer) is None
 
 
-def test_a_request_counts_for_the_usual_pictures_that_it_costs_as_much_as() -> None:
+def test_the_places_of_a_request_are_its_cost_in_default_pictures() -> None:
     assert places_of(RECIPE, OFFER) == 1
     assert places_of(replace(RECIPE, variants=9), OFFER) == 9
     assert places_of(replace(RECIPE, num_inference_steps=1), OFFER) == 1

@@ -1,4 +1,4 @@
-"""The log: a line for people or an object for machines, with the job it is about."""
+"""The log: lines of text or JSON objects, with the id of the job."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_json_is_one_object_a_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["discord.gateway", "discord.http", "discord.webhook.async_"])
-def test_what_goes_to_and_from_discord_is_never_written(name: str) -> None:
+def test_the_details_of_discord_py_are_never_logged(name: str) -> None:
     stream = io.StringIO()
     set_up("debug", "text", stream)
     logging.getLogger(name).debug("PATCH /webhooks/1/a-token/messages/@original")
@@ -77,7 +77,7 @@ FORGED = "a prompt\n2026-01-01 00:00:00 ERROR   bot.store all is lost\r\x1b[2K\u
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_no_words_make_a_line_of_their_own_or_move_the_cursor(form: Literal["text", "json"]) -> None:
+def test_control_characters_are_escaped(form: Literal["text", "json"]) -> None:
     stream = io.StringIO()
     set_up("info", form, stream)
     try:
@@ -105,7 +105,7 @@ def test_no_line_holds_a_login_or_a_token(form: Literal["text", "json"]) -> None
 
 @pytest.fixture
 def unread() -> Iterator[tuple[TextIO, TextIO]]:
-    """The two ends of a pipe: what is read from, by nobody yet, and what is written to."""
+    """The two ends of a pipe that is not read yet: for reading and for writing."""
     reading, writing = os.pipe()
     with closing(os.fdopen(reading)) as reader, closing(os.fdopen(writing, "w")) as writer:
         yield reader, writer
@@ -114,7 +114,7 @@ def unread() -> Iterator[tuple[TextIO, TextIO]]:
 LONG = "x" * 1000  # a hundred of these are more than a pipe holds
 
 
-def test_nobody_who_logs_waits_for_somebody_who_reads(unread: tuple[TextIO, TextIO]) -> None:
+def test_logging_never_waits_for_the_reader(unread: tuple[TextIO, TextIO]) -> None:
     reader, writer = unread
     set_up("info", "text", writer)
     log = logging.getLogger("bot.front")
@@ -127,7 +127,7 @@ def test_nobody_who_logs_waits_for_somebody_who_reads(unread: tuple[TextIO, Text
     assert [next(reader).split()[4] for _ in range(200)] == [str(number) for number in range(200)]
 
 
-def test_lines_that_found_no_room_are_told_of(unread: tuple[TextIO, TextIO]) -> None:
+def test_dropped_lines_are_counted_in_the_log(unread: tuple[TextIO, TextIO]) -> None:
     reader, writer = unread
     handler = LinesHandler(writer, most=5)
     for number in range(200):

@@ -17,7 +17,7 @@ def hold_the_loop(seconds: float) -> None:
     time.sleep(seconds)
 
 
-async def test_a_loop_that_stands_still_is_counted_and_said_with_what_held_it(
+async def test_a_blocked_loop_is_counted_and_logged_with_the_call_that_held_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     metrics = Metrics()
@@ -37,10 +37,12 @@ def hold_the_interpreter(seconds: float) -> None:
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))  # calls by PyDLL keep the interpreter lock
 
 
-async def test_a_stall_for_want_of_a_processor_is_told_apart(
+async def test_a_stall_without_a_processor_is_counted_apart(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(loop_watch, "run_delay", time.monotonic)  # as if all time were spent waiting for one
+    monkeypatch.setattr(
+        loop_watch, "run_delay", time.monotonic
+    )  # as if the thread always waited for a processor
     metrics = Metrics()
     watching = asyncio.create_task(LoopWatch(metrics.loop, limit=0.2).run())
     await asyncio.sleep(0.1)
@@ -56,7 +58,7 @@ async def test_a_stall_for_want_of_a_processor_is_told_apart(
 
 
 async def test_native_code_that_keeps_the_interpreter_lock_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    """Sooner or later: another thread may get the lock first when the native code returns."""
+    """Repeats the call, as another thread may take the lock first when the native code returns."""
     watching = asyncio.create_task(LoopWatch(Metrics().loop, limit=0.2).run())
     named = threading.Event()
 
@@ -79,7 +81,7 @@ async def test_native_code_that_keeps_the_interpreter_lock_is_named(caplog: pyte
         await asyncio.gather(watching, return_exceptions=True)
 
 
-async def test_a_long_garbage_collection_is_said(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_long_garbage_collection_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     now = iter([0.0, 1.5])
     collections = CollectionWatch(0.25, lambda: next(now))
     for phase in ("start", "stop"):
@@ -88,7 +90,7 @@ async def test_a_long_garbage_collection_is_said(caplog: pytest.LogCaptureFixtur
     assert caplog.messages == ["a garbage collection took 1.50 s"]
 
 
-async def test_a_loop_that_is_quick_is_not_complained_of() -> None:
+async def test_a_quick_loop_counts_no_stall() -> None:
     metrics = Metrics()
     watching = asyncio.create_task(LoopWatch(metrics.loop, limit=10.0).run())
     async with asyncio.timeout(20):

@@ -13,13 +13,13 @@ from bot.restarts import record as record_restart
 NOW = 1_800_000_000.0
 
 
-def test_a_restart_is_written_down_behind_those_of_the_last_hour() -> None:
+def test_a_restart_is_appended_to_the_restarts_of_the_last_hour() -> None:
     assert record_restart({}, now=NOW) == "1800000000"
     record = f"{NOW - WITHIN_SECONDS - 1:.0f} {NOW - 60:.0f} nonsense"
     assert record_restart({VARIABLE: record}, now=NOW) == "1799999940 1800000000"
 
 
-def test_too_many_of_late_are_too_many_until_some_are_old() -> None:
+def test_after_too_many_restarts_the_next_is_refused_until_the_first_are_old() -> None:
     environ: dict[str, str] = {}
     for number in range(MOST):
         record = record_restart(environ, now=NOW + number)
@@ -44,7 +44,7 @@ main()
 
 
 @pytest.mark.slow
-async def test_a_bot_whose_engine_dies_again_and_again_restarts_with_its_own_arguments_and_gives_up(
+async def test_a_bot_whose_engine_keeps_dying_restarts_with_its_arguments_and_then_gives_up(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "bot.toml").write_text("[engine]\ncpu_devices = 17\n")

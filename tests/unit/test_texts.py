@@ -1,4 +1,4 @@
-"""The catalogues: every sentence of the code in every language, with the same places to fill."""
+"""The catalogues: every sentence of the code in every language, with the same fields."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def forms(value: str | tuple[str, ...] | list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_catalogue_holds_what_the_code_says_and_nothing_else(language: str) -> None:
+def test_a_catalogue_has_exactly_the_sentences_of_the_code(language: str) -> None:
     said = set(said_by_the_code())
     known = {forms(message.id)[0] for message in messages(language)}
     assert said - known == set(), "not in the catalogue"
@@ -69,7 +69,7 @@ def test_a_catalogue_holds_what_the_code_says_and_nothing_else(language: str) ->
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_sentence_is_translated_with_the_same_places(language: str) -> None:
+def test_every_sentence_is_translated_with_the_same_fields(language: str) -> None:
     for message in messages(language):
         wanted = places(forms(message.id)[-1])
         for number, form in enumerate(forms(message.string)):
@@ -123,7 +123,7 @@ def test_ordinals(locale: str, places_in_the_queue: list[str]) -> None:
     ("seconds", "said"),
     [(0.0, "1 s"), (12.4, "12 s"), (43, "45 s"), (89, "90 s"), (90, "2 min"), (600, "10 min"), (7000, "2 h")],
 )
-def test_a_duration_is_no_more_exact_than_it_can_be(seconds: float, said: str) -> None:
+def test_a_duration_is_rounded(seconds: float, said: str) -> None:
     assert Texts.for_locale("en-US").duration(seconds) == said
 
 
@@ -169,7 +169,7 @@ def test_every_refusal_has_a_sentence_in_every_language(language: str, error: Bo
         assert str(error.details["limit"]) in sentence
 
 
-def test_an_invalid_request_is_said_in_the_readers_language() -> None:
+def test_an_invalid_request_has_a_sentence_in_the_persons_language() -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_sampler("eular")
     assert Texts.for_locale("ko").mistake(caught.value).startswith("“eular”(이)라는 샘플러는 없습니다.")

@@ -10,7 +10,7 @@ import pytest
 from bot.threads import Threads
 
 
-async def test_a_call_that_hangs_takes_one_place_until_it_ends() -> None:
+async def test_a_call_that_hangs_keeps_one_slot_until_it_ends() -> None:
     threads, hung = Threads("test", most=2), threading.Event()
     with pytest.raises(TimeoutError):
         await threads.run_within(0.01, hung.wait)
@@ -24,7 +24,7 @@ async def test_a_call_that_hangs_takes_one_place_until_it_ends() -> None:
     assert await threads.run(lambda: "after them") == "after them"
 
 
-async def test_what_a_call_raises_is_raised() -> None:
+async def test_the_error_of_a_call_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         await Threads("test", most=1).run(lambda: 1 // 0)
 

@@ -1,4 +1,4 @@
-"""Files that are gone, painted again by the real engine: the same bytes, so the same name."""
+"""Lost files, repainted by the real engine with the same bytes and so the same name."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def pixels(artifacts: Artifacts, name: str) -> bytes:
     return PIL.Image.open(io.BytesIO(await artifacts.get(name))).convert("RGB").tobytes()
 
 
-async def test_what_a_lost_picture_started_from_is_painted_again_bit_for_bit_and_so_is_what_that_started_from(
+async def test_a_chain_of_lost_start_pictures_is_repainted_bit_for_bit(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     async with working(tiny_engine, store, artifacts):
@@ -84,7 +84,7 @@ async def test_what_a_lost_picture_started_from_is_painted_again_bit_for_bit_and
     assert tiny_engine.submit(again).result().pixels.tobytes() == await pixels(artifacts, name_of(third))
 
 
-async def test_a_damaged_picture_is_painted_again_too(
+async def test_a_damaged_picture_is_repainted(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, tmp_path: Path
 ) -> None:
     async with working(tiny_engine, store, artifacts):
@@ -97,7 +97,7 @@ async def test_a_damaged_picture_is_painted_again_too(
     assert path.read_bytes() == whole
 
 
-async def test_a_persons_own_picture_is_not_painted_again_and_they_are_told(
+async def test_a_lost_upload_is_not_repainted_and_fails_the_image(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     upload = await keep(store, artifacts, b"what a person sent", ".png")
@@ -107,7 +107,7 @@ async def test_a_persons_own_picture_is_not_painted_again_and_they_are_told(
     assert failed.images[0].failure == "start_missing"
 
 
-async def test_a_picture_of_a_size_that_is_gone_from_the_offer_is_not_painted_again(
+async def test_a_lost_picture_of_a_size_that_is_no_longer_offered_is_not_repainted(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     old = await store.jobs.enqueue(replace(SMALL, width=128), origin(1))
@@ -121,7 +121,7 @@ async def test_a_picture_of_a_size_that_is_gone_from_the_offer_is_not_painted_ag
     assert failed.images[0].failure == "start_not_offered"
 
 
-async def test_a_picture_that_only_another_worker_paints_is_waited_for(
+async def test_a_lost_picture_that_only_another_worker_repaints_is_waited_for(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     other = replace(SMALL, width=128)
@@ -157,7 +157,7 @@ def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_leases")
-async def test_a_lost_picture_is_not_given_up_because_it_cannot_be_written_for_a_while(
+async def test_a_repaint_is_retried_while_its_file_cannot_be_written(
     tiny_engine: Engine,
     store: Store,
     artifacts: Artifacts,
@@ -173,7 +173,7 @@ async def test_a_lost_picture_is_not_given_up_because_it_cannot_be_written_for_a
         folder.symlink_to(tmp_path / "a disk that is not mounted")
 
         async def put_off_twice() -> bool:
-            assert (await store.files.want([name])).failure is None  # as whoever is to show it asks
+            assert (await store.files.want([name])).failure is None  # as the delivery asks
             return caplog.text.count("is tried again with the next lease: Results in") > 1
 
         await until(put_off_twice)
@@ -188,7 +188,7 @@ async def test_a_lost_picture_is_not_given_up_because_it_cannot_be_written_for_a
         await until(back)
 
 
-async def test_a_recipe_that_now_gives_another_picture_is_not_passed_off_as_the_lost_one(
+async def test_a_recipe_that_now_gives_another_picture_does_not_replace_the_lost_one(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     await store.jobs.enqueue(SMALL, origin(1))
@@ -203,7 +203,7 @@ async def test_a_recipe_that_now_gives_another_picture_is_not_passed_off_as_the_
         await artifacts.get(lost)
 
 
-async def test_a_button_works_under_a_picture_whose_file_was_swept_away(
+async def test_a_button_works_under_a_picture_whose_file_was_swept(
     painting: Served, mina: Member, ravi: Member
 ) -> None:
     first = await finished(mina, await mina.imagine(prompt="a red circle", seed=5))
@@ -218,10 +218,10 @@ async def test_a_button_works_under_a_picture_whose_file_was_swept_away(
     assert await painting.artifacts.get(name_of(job)) == await mina.attachment_bytes(first)
 
 
-async def test_a_result_whose_files_are_lost_before_it_is_sent_is_painted_again_and_sent(
+async def test_a_result_whose_files_are_lost_before_its_delivery_is_repainted_and_delivered(
     painting: Served, mina: Member
 ) -> None:
-    """The first reading of each file finds nothing there, as after a disk was changed."""
+    """The first read of each file finds it deleted."""
     get, lost = painting.artifacts.get, set()
 
     async def get_later(name: str) -> bytes:

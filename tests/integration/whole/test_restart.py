@@ -1,4 +1,4 @@
-"""The shipped process against the sandbox's address: stopped, killed and started again."""
+"""The shipped process on the sandbox's address: shut down, killed and restarted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def config(sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cach
 
 
 async def connected(sandbox: Sandbox) -> None:
-    """Wait until a bot is there to answer: its commands are registered before that."""
+    """Wait until a bot is connected; it has registered its commands by then."""
     async with asyncio.timeout(START_SECONDS):
         while not sandbox.connected:  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.05)
@@ -43,7 +43,7 @@ def with_pictures(messages: list[Message]) -> list[Message]:
 
 
 async def delivered(member: Member, count: int) -> list[Message]:
-    """Wait for so many messages with pictures."""
+    """Wait for `count` messages with pictures."""
 
     def enough(messages: list[Message]) -> list[Message] | None:
         shown = with_pictures(messages)
@@ -53,20 +53,20 @@ async def delivered(member: Member, count: int) -> list[Message]:
 
 
 async def accepted(member: Member, prompt: str, interactions: list[str]) -> None:
-    """Ask for one more, and return once the bot has answered that it is queued."""
+    """Ask for a picture; return once the bot has answered that it is queued."""
     interactions.append(await member.imagine(prompt=prompt, **LONG))
     await member.message_of(interactions[-1])
 
 
 def assert_each_once(messages: list[Message], interactions: list[str]) -> None:
-    """Every interaction has one message, and every message one picture."""
+    """Assert that every interaction has one message, and every message one picture."""
     answered = Counter(message["interaction_metadata"]["id"] for message in messages)
     assert answered == Counter(interactions)
     assert [len(message["attachments"]) for message in messages] == [1] * len(messages)
 
 
 @pytest.mark.slow
-async def test_killed_at_work_and_started_again_everything_is_delivered_once(
+async def test_after_a_kill_and_a_restart_everything_is_delivered_once(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with Member(sandbox.address, "Mina") as mina:
@@ -88,7 +88,9 @@ async def test_killed_at_work_and_started_again_everything_is_delivered_once(
 
 
 @pytest.mark.slow
-async def test_stopped_at_work_and_started_again_waiting_work_is_done(sandbox: Sandbox, config: Path) -> None:
+async def test_after_a_shutdown_and_a_restart_waiting_jobs_are_painted(
+    sandbox: Sandbox, config: Path
+) -> None:
     async with Member(sandbox.address, "Mina") as mina:
         async with running(config) as process:
             await connected(sandbox)
@@ -127,7 +129,7 @@ main()
 
 
 @pytest.mark.slow
-async def test_devices_that_hang_are_told_of_and_a_new_process_delivers_once(
+async def test_after_stuck_devices_a_new_process_delivers_once(
     sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:
     config = write_config(

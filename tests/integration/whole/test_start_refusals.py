@@ -1,4 +1,4 @@
-"""One sentence where the start meets no Discord, and where the demo's first picture does not come."""
+"""Errors of a start: Discord is unreachable, or the demo's first picture does not come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SetAddress = Callable[[str, str], None]
 
 
 async def refusal(address: str, set_address: SetAddress, *, token: str = "a-token") -> BotError:
-    """The error with which a log-in at this address fails."""
+    """Return the error of a log-in at this address."""
     set_address(address, "ws://127.0.0.1:9")
     async with SmallBot() as bot:
         with pytest.raises(BotError) as caught:
@@ -33,7 +33,7 @@ async def test_a_wrong_token_is_a_mistake_of_configuration(
     assert "refuses the token" in str(error)
 
 
-async def test_an_address_where_something_else_answers_is_told_with_its_answer(
+async def test_an_address_where_another_server_answers_is_reported_with_its_answer(
     sandbox: Sandbox, discord_address: SetAddress
 ) -> None:
     error = await refusal(f"{sandbox.address}/elsewhere/v10", discord_address)
@@ -41,7 +41,7 @@ async def test_an_address_where_something_else_answers_is_told_with_its_answer(
     assert str(error).startswith(f"Discord at {sandbox.address}/elsewhere/v10 answers: 404 Not Found")
 
 
-async def test_an_address_where_nothing_answers_is_told(discord_address: SetAddress) -> None:
+async def test_an_address_without_a_server_is_reported(discord_address: SetAddress) -> None:
     error = await refusal("http://127.0.0.1:9/api/v10", discord_address)
     assert isinstance(error, DiscordUnavailable)
     assert "cannot be reached" in str(error)

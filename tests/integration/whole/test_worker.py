@@ -1,4 +1,4 @@
-"""The worker between a real queue and a real engine."""
+"""The worker with a real queue and a real engine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def ended(store: Store, *jobs: Job) -> list[Job]:
 
 
 async def enqueue_much(store: Store) -> list[Job]:
-    """Jobs that together take many heartbeats."""
+    """Enqueue jobs that take many heartbeats."""
     long = replace(SMALL, num_inference_steps=150, variants=9)
     return [await store.jobs.enqueue(long, origin(number)) for number in range(1, 13)]
 
@@ -77,7 +77,7 @@ async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
     assert len(await store.deliveries.undelivered(limit=10)) == 3
 
 
-async def test_the_queue_knows_how_far_an_image_is(
+async def test_heartbeats_record_the_step_of_an_image(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     jobs = await enqueue_much(store)
@@ -127,7 +127,7 @@ async def test_a_cancelled_image_is_stopped_and_makes_room(
     assert (await store.jobs.get(long.id)).state is State.CANCELLED
 
 
-async def test_a_drain_finishes_what_is_being_painted_and_gives_back_the_rest(
+async def test_a_drain_finishes_images_under_way_and_gives_back_the_others(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     jobs = await enqueue_much(store)
@@ -164,7 +164,7 @@ async def test_a_drain_does_not_wait_for_a_start_picture_that_another_worker_pai
     assert [image.state for image in (await store.jobs.get(job.id)).images] == [State.WAITING]
 
 
-async def test_nothing_that_is_claimed_at_the_very_moment_of_a_drain_is_held_for_ever(
+async def test_an_image_claimed_at_the_moment_of_a_drain_is_given_back_or_painted(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.jobs.enqueue(SMALL, origin(1))
@@ -181,7 +181,7 @@ async def test_nothing_that_is_claimed_at_the_very_moment_of_a_drain_is_held_for
     assert (await store.jobs.counts())[State.RUNNING] == 0  # given back, or begun and painted
 
 
-async def test_what_cannot_be_finished_in_time_at_a_drain_is_given_back(
+async def test_an_image_that_a_drain_cannot_finish_in_time_is_given_back(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     jobs = await enqueue_much(store)
@@ -196,7 +196,7 @@ async def test_what_cannot_be_finished_in_time_at_a_drain_is_given_back(
     assert await store.leases.recover("worker") == 0
 
 
-async def test_stopped_now_it_gives_everything_back_and_the_next_start_paints_it(
+async def test_a_cancelled_worker_gives_every_image_back_and_the_next_one_paints_them(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=100, variants=2), origin(1))
@@ -215,7 +215,7 @@ async def test_stopped_now_it_gives_everything_back_and_the_next_start_paints_it
     assert done.state is State.DONE
 
 
-async def test_an_image_that_cannot_be_kept_fails_with_a_name_that_people_are_told(
+async def test_an_image_that_cannot_be_kept_fails_as_not_kept(
     tiny_engine: Engine, store: Store, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
@@ -226,7 +226,7 @@ async def test_an_image_that_cannot_be_kept_fails_with_a_name_that_people_are_to
     assert failed.images[0].failure == "not_kept"
 
 
-async def test_an_image_of_a_size_that_left_the_configuration_fails_and_its_person_is_told(
+async def test_an_image_of_a_size_that_no_worker_offers_any_more_fails(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, caplog: pytest.LogCaptureFixture
 ) -> None:
     gone = await store.jobs.enqueue(replace(SMALL, width=512), origin(1))
@@ -240,7 +240,7 @@ async def test_an_image_of_a_size_that_left_the_configuration_fails_and_its_pers
     assert "images wait for lanes that no worker offers (tiny:512x64:guided)" in caplog.text
 
 
-async def test_a_picture_is_started_from_the_kept_one_and_told_in_the_steps_it_makes(
+async def test_an_image_starts_from_the_kept_picture_and_reports_its_own_steps(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     start = np.zeros((64, 64, 3), np.uint8)
@@ -279,7 +279,7 @@ async def test_a_start_picture_is_decoded_once_a_job_and_never_on_the_event_loop
     assert decoded[0] is not threading.main_thread()
 
 
-async def test_an_image_whose_start_picture_is_gone_fails_and_the_others_go_on(
+async def test_an_image_with_a_lost_start_picture_fails_and_the_others_are_painted(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     name = await artifacts.put(b"a picture", ".png")
@@ -292,7 +292,7 @@ async def test_an_image_whose_start_picture_is_gone_fails_and_the_others_go_on(
     assert done.state is State.DONE
 
 
-async def test_what_an_earlier_life_of_the_worker_held_is_painted_at_once(
+async def test_images_held_before_a_restart_of_the_worker_are_painted_at_once(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     job = await store.jobs.enqueue(SMALL, origin(1))

@@ -1,4 +1,4 @@
-"""Names that no two living processes share, and that a later life gets again."""
+"""Names that no two living processes share, and that a process keeps after a restart."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def holder(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_the_living_have_different_names_and_the_next_gets_the_first_that_is_free(tmp_path: Path) -> None:
+def test_living_processes_have_different_names_and_the_next_takes_the_first_free_one(tmp_path: Path) -> None:
     with ExitStack() as first, ExitStack() as second:
         one = first.enter_context(take_name("queue", "worker", folder=tmp_path))
         two = second.enter_context(take_name("queue", "worker", folder=tmp_path))
@@ -57,7 +57,7 @@ def test_a_killed_process_s_name_is_free_at_once(tmp_path: Path) -> None:
             assert heir.name == f"{HOST}-worker-1"
 
 
-def test_another_queue_s_processes_take_no_names_away(tmp_path: Path) -> None:
+def test_names_of_another_queue_do_not_count(tmp_path: Path) -> None:
     with (
         take_name("queue", "worker", folder=tmp_path) as one,
         take_name("other", "worker", folder=tmp_path) as other,
@@ -75,7 +75,7 @@ def test_a_folder_that_others_may_write_is_not_trusted(tmp_path: Path) -> None:
         pass
 
 
-def test_a_front_and_a_worker_never_come_by_each_others_names(tmp_path: Path) -> None:
+def test_a_front_and_a_worker_never_share_a_name(tmp_path: Path) -> None:
     with (
         take_name("queue", "front", folder=tmp_path) as one,
         take_name("queue", "worker", folder=tmp_path) as two,

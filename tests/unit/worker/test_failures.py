@@ -1,4 +1,4 @@
-"""What went wrong is stored so that the person can be told what to change."""
+"""The stored failure of an image, from which the person's sentence is made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.worker.failures import failure_of
 from sdjax_engine.request import InvalidRequest, PaintingFailed, Sampler
 
 
-def test_a_sampler_that_does_not_suit_is_stored_with_those_that_do() -> None:
+def test_an_unsuited_sampler_is_stored_with_the_samplers_that_suit() -> None:
     error = InvalidRequest("unsuited_sampler", value=Sampler.PNDM, model="demo", choices="ddim, euler")
     assert failure_of(error) == "unsuited_sampler: ddim, euler"
 

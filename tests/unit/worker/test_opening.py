@@ -1,4 +1,4 @@
-"""What a configuration leaves out, the checkpoint's own configurations say."""
+"""Unset keys of a configuration have the defaults of the checkpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_samplers_that_suit_a_checkpoint_are_read_whatever_the_file_says() -
     assert Sampler.FLOW_EULER not in samplers
 
 
-def test_what_is_left_out_is_the_checkpoints_own(tmp_path: Path) -> None:
+def test_an_unset_key_has_the_checkpoints_default(tmp_path: Path) -> None:
     folder = make_tiny_checkpoint(tmp_path / "turbo", **FAMILIES["SD Turbo"])
     model = with_defaults(ModelConfig(name="turbo", checkpoint=str(folder)))
     assert (model.sizes, model.sampler) == (("64x64",), Sampler.EULER)
@@ -37,7 +37,7 @@ def test_what_is_left_out_is_the_checkpoints_own(tmp_path: Path) -> None:
     assert model.offer.model == "turbo"
 
 
-def test_what_is_said_is_kept(tmp_path: Path) -> None:
+def test_a_key_in_the_file_is_kept(tmp_path: Path) -> None:
     folder = make_tiny_checkpoint(tmp_path / "sdxl", **FAMILIES["SDXL"])
     said = ModelConfig(checkpoint=str(folder), sizes=("128x64",), sampler=Sampler.DDIM, max_steps=20)
     model = with_defaults(said)
@@ -45,14 +45,14 @@ def test_what_is_said_is_kept(tmp_path: Path) -> None:
     assert (model.num_inference_steps, model.guidance_scale) == (20, 5.0)
 
 
-def test_an_engine_is_opened_as_the_product_is_configured_by_default() -> None:
+def test_the_default_configuration_gives_the_default_engine() -> None:
     model = ModelConfig()
     plain = EngineConfig(models=(ModelSpec(offer=model.offer, source="demo"),), cache_dir=Path("var/cache"))
     assert engine_config(Config()) == plain
 
 
 @pytest.mark.parametrize(("on_cpu", "dtype"), [(True, Dtype.FLOAT32), (False, Dtype.BFLOAT16)])
-def test_the_number_format_is_the_devices_own_where_nobody_says(*, on_cpu: bool, dtype: Dtype) -> None:
+def test_the_default_number_format_depends_on_the_device(*, on_cpu: bool, dtype: Dtype) -> None:
     nobody_says = engine_config(Config.parse({})).dtype
     assert nobody_says.settled(on_cpu=on_cpu) is dtype
     assert Dtype.FLOAT32.settled(on_cpu=on_cpu) is Dtype.FLOAT32

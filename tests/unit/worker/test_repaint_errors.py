@@ -1,4 +1,4 @@
-"""What the loop that repaints lost files does with an error that nobody foresaw."""
+"""Unexpected errors in the loop that repaints lost files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the next heartbeat says of an image that the engine retried."""
+"""The trouble of an image that the engine retried, as the next heartbeat reports it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLAIM = Claim(
 
 
 def told(*progress: tuple[int, Trouble | None]) -> list[tuple[int, Trouble | None]]:
-    """The step and the trouble after each message of the engine."""
+    """Return the step and the trouble after each progress report of the engine."""
     image = HeldImage(claim=CLAIM)
     seen = []
     for step, trouble in progress:
@@ -23,7 +23,7 @@ def told(*progress: tuple[int, Trouble | None]) -> list[tuple[int, Trouble | Non
     return seen
 
 
-def test_a_trouble_is_told_until_the_image_is_further_than_it_was() -> None:
+def test_a_trouble_is_reported_until_the_image_is_further_than_before() -> None:
     stuck, failed = Trouble.STUCK, Trouble.FAILED
     assert told((4, None), (8, None), (0, stuck), (4, None), (8, None), (12, None)) == [
         (4, None),
