@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 LOCKED := --no-compile --no-deps --require-hashes --requirement
 
-.PHONY: install install-dev browser demo test lint types layers tests lock audit clean
+.PHONY: install install-dev browser demo test check lint types layers tests unit lock audit clean
 
 install: $(VENV)/.installed
 
@@ -60,6 +60,14 @@ tests: install-dev browser
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: lint types layers tests
+
+# The unit tests that neither write checkpoints nor compile networks.
+unit: install-dev
+	@echo "Unit tests"
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal tests/unit tests/architecture/test_docs.py --ignore tests/unit/weights --ignore tests/unit/models
+
+# What a change should pass before it is pushed; under a minute.
+check: lint types layers unit
 
 # Resolves every package anew, for every supported Python: newest versions, hashes, no addresses.
 lock: $(VENV)/bin/python
