@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import discord
 
 from bot.app.discord_side import connect, log_in
-from bot.app.models import follow_offers, wait_for_defaults
+from bot.app.offers import follow_offers, wait_for_defaults
 from bot.app.queue import Queue, open_queue
 from bot.config import Config
 from bot.delivery.outbox import Outbox

@@ -6,7 +6,7 @@ alone is the demo. Secrets are not in the file: a token comes from the environme
 
 from bot.config.config import MAX_MODELS as MAX_MODELS
 from bot.config.config import Config as Config
-from bot.config.discord_side import DiscordConfig as DiscordConfig
+from bot.config.connection import DiscordConfig as DiscordConfig
 from bot.config.engine import EngineSection as EngineSection
 from bot.config.models import ModelConfig as ModelConfig
 from bot.config.operators import LogConfig as LogConfig

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from yarl import URL
 
 from bot.config.addresses import leaves_unencrypted
-from bot.config.discord_side import DiscordConfig
+from bot.config.connection import DiscordConfig
 from bot.config.engine import EngineSection
 from bot.config.mistakes import sentences
 from bot.config.models import ModelConfig

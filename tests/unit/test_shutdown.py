@@ -191,13 +191,15 @@ async def test_a_thread_counts_as_uninterruptible_until_its_work_ends() -> None:
             await asyncio.sleep(0.01)
 
 
-def test_a_process_ends_though_a_thread_still_compiles() -> None:
+def test_a_process_with_a_thread_that_still_compiles_ends_without_unloading_libraries() -> None:
     program = """
-import threading
+import atexit, threading
 from bot.shutdown import run_process
 from bot.threads import in_uninterruptible_thread
 async def main(shutdown):
     in_uninterruptible_thread(threading.Event().wait)
+atexit.register(print, "unloaded")
 run_process(main)
 """
-    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+    ended = subprocess.run([sys.executable, "-c", program], timeout=60, check=False, stdout=subprocess.PIPE)
+    assert (ended.returncode, ended.stdout) == (0, b"")

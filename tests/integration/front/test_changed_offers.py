@@ -11,7 +11,7 @@ import pytest
 from front_tools import ephemeral, job_of, queued, text_of
 from serving import Served, until
 
-from bot.app.models import follow_offers
+from bot.app.offers import follow_offers
 from bot.config import Config
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk

@@ -1,0 +1,114 @@
+"""The end of the worker's role: failures beside and of the worker, requests to shut down, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bot.app.worker import paint
+from bot.errors import NameTaken
+from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
+from sdjax_engine.request import EngineClosed
+
+
+class Worker:
+    """A worker whose drain takes until `finish` is set."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.finish = asyncio.Event()
+        self.failure: Exception | None = None
+        self._draining = asyncio.Event()
+
+    async def run(self) -> None:
+        try:
+            if self.failure is not None:
+                raise self.failure
+            await self._draining.wait()
+            self.events.append("drains")
+            await self.finish.wait()
+            self.events.append("finished")
+        except asyncio.CancelledError:
+            self.events.append("cancelled")
+            raise
+
+    def drain(self) -> None:
+        self._draining.set()
+
+
+async def role(worker: Worker, shutdown: Shutdown, beside: asyncio.Future[None]) -> None:
+    async def heartbeat() -> None:
+        await beside
+
+    async with BackgroundTasks(shutdown) as tasks:
+        tasks.start(heartbeat(), "heartbeat")
+        stand_in: Any = worker
+        await paint(stand_in, tasks, shutdown)
+
+
+async def begun(worker: Worker, shutdown: Shutdown, beside: asyncio.Future[None]) -> asyncio.Task[None]:
+    running = asyncio.create_task(role(worker, shutdown, beside))
+    await asyncio.sleep(0.01)
+    return running
+
+
+async def test_a_failure_beside_the_worker_drains_it_and_is_raised_afterwards() -> None:
+    worker, beside = Worker(), asyncio.get_running_loop().create_future()
+    running = await begun(worker, Shutdown(), beside)
+    beside.set_exception(NameTaken("taken"))
+    await asyncio.sleep(0.01)
+    assert worker.events == ["drains"]
+    assert not running.done()
+    worker.finish.set()
+    with pytest.raises(NameTaken):
+        await running
+    assert worker.events == ["drains", "finished"]
+
+
+async def test_a_failure_of_the_worker_is_raised_itself() -> None:
+    worker, beside = Worker(), asyncio.get_running_loop().create_future()
+    worker.failure = EngineClosed("dead")
+    with pytest.raises(EngineClosed, match="dead"):
+        await role(worker, Shutdown(), beside)
+    assert beside.cancelled()
+
+
+async def test_a_request_drains_the_worker_and_a_second_one_cancels_it() -> None:
+    worker, shutdown, beside = Worker(), Shutdown(), asyncio.get_running_loop().create_future()
+    running = await begun(worker, shutdown, beside)
+    shutdown.request()
+    await asyncio.sleep(0.01)
+    assert worker.events == ["drains"]
+    assert not beside.done()
+    shutdown.request()
+    with pytest.raises(ShutdownRequested):
+        await running
+    assert worker.events == ["drains", "cancelled"]
+
+
+async def test_a_failure_during_the_drain_does_not_cut_it_short() -> None:
+    worker, shutdown, beside = Worker(), Shutdown(), asyncio.get_running_loop().create_future()
+    running = await begun(worker, shutdown, beside)
+    shutdown.request()
+    await asyncio.sleep(0.01)
+    beside.set_exception(NameTaken("taken"))
+    await asyncio.sleep(0.01)
+    assert worker.events == ["drains"]
+    worker.finish.set()
+    with pytest.raises(ShutdownRequested):
+        await running
+    assert worker.events == ["drains", "finished"]
+
+
+async def test_a_cancelled_role_drains_the_worker_and_stays_cancelled() -> None:
+    worker, beside = Worker(), asyncio.get_running_loop().create_future()
+    running = await begun(worker, Shutdown(), beside)
+    running.cancel()
+    await asyncio.sleep(0.01)
+    assert worker.events == ["drains"]
+    worker.finish.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert worker.events == ["drains", "finished"]
