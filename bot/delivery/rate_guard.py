@@ -1,12 +1,16 @@
-"""The rate guard: it stops requests that Discord's limits forbid, well before Discord bans the address."""
+"""Requests to Discord: each passes the rate guard, and its error is translated.
+
+The rate guard stops requests that Discord's limits forbid, well before Discord bans the address.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import discord
 
-from bot.delivery.refusals import DeliveryDelayed
+from bot.delivery.refusals import TRANSIENT, DeliveryDelayed, Refusal, Refused, understand
 
 WINDOW_SECONDS = 600.0
 MAX_INVALID = 2_500  # Discord bans an address at 10,000 in ten minutes; other programs may share the address
@@ -24,6 +28,22 @@ class RateGuard:
         self._quiet_until = 0.0
         self._window_ends = 0.0
         self._invalid = 0
+
+    @contextmanager
+    def request(self, *, by_token: bool) -> Iterator[None]:
+        """Surround one request to Discord, made by an interaction's token or by the bot itself.
+
+        Raises Refused and DeliveryDelayed in place of the errors of discord.py and of the connection.
+        """
+        self.check(by_token=by_token)
+        try:
+            yield
+        except BaseException as error:
+            self.note(error)
+            _raise_translated(error, by_token=by_token)
+            raise
+        else:
+            self.note(None)
 
     def check(self, *, by_token: bool) -> None:
         """Raise `DeliveryDelayed` with the seconds to wait if this request must not be made now.
@@ -53,6 +73,18 @@ class RateGuard:
         self._invalid += 1
         if self._invalid >= MAX_INVALID:
             self._quiet_until = max(self._quiet_until, self._window_ends)
+
+
+def _raise_translated(error: BaseException, *, by_token: bool) -> None:
+    if isinstance(error, discord.HTTPException):
+        refusal = understand(error, by_token=by_token)
+        if refusal is Refusal.LATER:
+            raise DeliveryDelayed(str(error)) from error
+        raise Refused(refusal) from error
+    if isinstance(error, discord.RateLimited):
+        raise DeliveryDelayed(str(error), seconds=error.retry_after) from error
+    if isinstance(error, TRANSIENT):
+        raise DeliveryDelayed(f"Discord cannot be reached: {error}") from error
 
 
 def _seconds_to_wait(error: discord.HTTPException) -> float:

@@ -64,7 +64,16 @@ class Refusal(StrEnum):
     REJECTED = "rejected"
 
 
-FINAL = frozenset(  # no other place is any better
+class Refused(Exception):
+    """A request that Discord refused; for a file that is too large, perhaps the `limit` there, in bytes."""
+
+    def __init__(self, refusal: Refusal, *, limit: int = 0) -> None:
+        super().__init__(refusal)
+        self.refusal = refusal
+        self.limit = limit
+
+
+FINAL = frozenset(  # no other way can show the message
     {Refusal.TOO_LARGE, Refusal.MESSAGE_DELETED, Refusal.REJECTED, Refusal.DIRECT_CLOSED}
 )
 CLOSED = frozenset(  # to the bot: a new message would be refused as the edit was

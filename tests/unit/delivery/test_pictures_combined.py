@@ -12,7 +12,7 @@ import pytest
 from recipes import RECIPE
 
 from bot.delivery.pictures import combine, fit
-from bot.delivery.sender import KNOWN_LIMITS, MIB, next_limit
+from bot.delivery.uploads import KNOWN_LIMITS, MIB, next_limit
 from sdjax_engine.images import PARAMETERS_CHUNK, RECIPE_CHUNK, encode_png, read_recipe
 from sdjax_engine.request import Request
 

@@ -1,0 +1,75 @@
+"""The files of a message: read from where results are kept, and made smaller until Discord takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import discord
+
+from bot.artifacts import Artifacts
+from bot.delivery.pictures import PictureFile, fit
+from bot.delivery.refusals import DeliveryDelayed, FilesGone
+from bot.delivery.render import MessageContent
+from bot.errors import MissingArtifact, StoreUnavailable
+from bot.jobs import Job
+from bot.threads import Threads
+
+FITTED_AT_ONCE = 2  # grids are made and compressed in memory
+MIB = 1024 * 1024
+ENVELOPE = 64 * 1024  # what a request has beside its file: the layout, and the frame around both
+MAX_REQUEST = 25 * MIB - ENVELOPE
+DIRECT_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES
+KNOWN_LIMITS = (50 * MIB, MAX_REQUEST, DIRECT_LIMIT)  # of servers by their boosts, of requests, of all others
+
+
+class Uploads:
+    """Reads the pictures of messages from `artifacts`, and makes files of them."""
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+        self._threads = Threads("pictures", most=FITTED_AT_ONCE)
+
+    async def load(self, content: MessageContent) -> list[list[bytes]]:
+        """Return the files of each picture to show; raises FilesGone, and DeliveryDelayed for a sick disk."""
+        files: dict[str, bytes] = {}
+        gone = []
+        for name in [name for picture in content.pictures for name in picture.artifacts]:
+            try:
+                files[name] = await self._artifacts.get(name)
+            except MissingArtifact:
+                gone.append(name)
+            except StoreUnavailable as error:
+                raise DeliveryDelayed(str(error)) from error
+        if gone:
+            raise FilesGone(gone)
+        return [[files[name] for name in picture.artifacts] for picture in content.pictures]
+
+    async def fit(self, pictures: Sequence[Sequence[bytes]], limit: int) -> list[PictureFile]:
+        """Make a file of each picture, together of at most `limit` bytes."""
+        whole = sum(len(file) for picture in pictures for file in picture)
+        return [await self._fitted(picture, limit * sum(map(len, picture)) // whole) for picture in pictures]
+
+    async def _fitted(self, files: Sequence[bytes], limit: int) -> PictureFile:
+        if len(files) == 1 and len(files[0]) <= limit:
+            return PictureFile(data=files[0], suffix=".png")
+        return await self._threads.run(fit, files, limit)
+
+
+def size_of(files: Sequence[PictureFile]) -> int:
+    """Return the bytes of all files together."""
+    return sum(len(file.data) for file in files)
+
+
+def next_limit(size: int) -> int:
+    """Return the limit to try after files of `size` bytes: the next lower limit of Discord, or half."""
+    return max((limit for limit in KNOWN_LIMITS if limit < size), default=size // 2)
+
+
+def limit_of(client: discord.Client, job: Job) -> int:
+    """Return what the job's server takes as far as is known; the refusal of a larger file shows the limit.
+
+    The server's boosts say it. What an interaction says beside them counts the person's own subscription in,
+    which does not apply to a bot's uploads.
+    """
+    guild = client.get_guild(job.origin.guild_id) if job.origin.guild_id else None
+    return min(guild.filesize_limit, MAX_REQUEST) if guild else DIRECT_LIMIT
