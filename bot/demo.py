@@ -136,11 +136,11 @@ async def first_picture(address: str, report: Report) -> Path:
             raise BotError(f"The demo's first picture did not come: {error}") from error
         data = await member.attachment_bytes(message)
         file: Path = FOLDER / message["attachments"][0]["filename"]
-        await in_uninterruptible_thread(lambda: keep(file, data))
+        await in_uninterruptible_thread(lambda: write_file(file, data))
         return file
 
 
-def keep(file: Path, data: bytes) -> None:
+def write_file(file: Path, data: bytes) -> None:
     """Write `data` into `file`, and make its folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from bot.app.discord_side import log_in
 from bot.app.front import open_front
 from bot.app.queue import open_queue
-from bot.app.worker import Report, open_worker, paint, with_defaults
+from bot.app.worker import Report, open_worker, run_until_shutdown, with_defaults
 from bot.config import Config
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 
@@ -42,7 +42,7 @@ async def serve(
                 worker = await open_worker(config, queue, report, tasks, stack)
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()
-                await paint(worker, tasks, shutdown)
+                await run_until_shutdown(worker, tasks, shutdown)
             finally:
                 await front.drain(shutdown)
         except ShutdownRequested:

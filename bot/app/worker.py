@@ -42,7 +42,7 @@ async def serve(
             config = await tasks.wait_for(with_defaults(config, report))
             worker = await open_worker(config, queue, report, tasks, stack)
             ready()
-            await paint(worker, tasks, shutdown)
+            await run_until_shutdown(worker, tasks, shutdown)
         except ShutdownRequested:
             log.info("shut down")
 
@@ -84,7 +84,7 @@ def policy_of(model: ModelConfig) -> SafetyPolicy:
     )
 
 
-async def paint(worker: Worker, tasks: BackgroundTasks, shutdown: Shutdown) -> None:
+async def run_until_shutdown(worker: Worker, tasks: BackgroundTasks, shutdown: Shutdown) -> None:
     """Run the worker until a shutdown is requested, then wait for the images that it is painting.
 
     Images that have not begun go back to the queue. A second request gives the others back too.

@@ -33,8 +33,8 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Serve at `host` (empty: loopback) and `port` (0: not at all) inside the block.
 
-    `refresh` updates metrics before each answer. With a `token`, /metrics and /health answer only requests
-    that carry it. Raises ConfigurationError for an address in use, or of another machine.
+    `refresh` updates the metrics before /metrics answers. With a `token`, /metrics and /health answer only
+    requests that carry it. Raises ConfigurationError for an address in use, or of another machine.
     """
     if not port:
         yield

@@ -10,7 +10,7 @@ from sdjax_engine.request import Request
 
 KEPT = 8  # the images of a job begin soon after each other
 
-Key = tuple[str | None, str | None, int, int]
+_Key = tuple[str | None, str | None, int, int]
 
 
 class StartPictures:
@@ -18,7 +18,7 @@ class StartPictures:
 
     def __init__(self) -> None:
         self._threads = Threads("start pictures", most=1)
-        self._fitted: dict[Key, asyncio.Task[Fitted | None]] = {}
+        self._fitted: dict[_Key, asyncio.Task[Fitted | None]] = {}
 
     async def fitted(self, request: Request, init_image: str | None, mask_image: str | None) -> Fitted | None:
         """Return the fitted start picture of `request`, whose files have these names.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.app.worker import paint
+from bot.app.worker import run_until_shutdown
 from bot.errors import NameTaken
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
 from sdjax_engine.request import EngineClosed
@@ -45,7 +45,7 @@ async def role(worker: Worker, shutdown: Shutdown, beside: asyncio.Future[None])
     async with BackgroundTasks(shutdown) as tasks:
         tasks.start(heartbeat(), "heartbeat")
         stand_in: Any = worker
-        await paint(stand_in, tasks, shutdown)
+        await run_until_shutdown(stand_in, tasks, shutdown)
 
 
 async def begun(worker: Worker, shutdown: Shutdown, beside: asyncio.Future[None]) -> asyncio.Task[None]:

@@ -88,13 +88,13 @@ def imagine(
     engine = Engine.open(config, report=report)
     try:
         ready = time.perf_counter()
-        images = paint(engine, requests, on_steps)
+        images = paint_all(engine, requests, on_steps)
         if options.enlarge:
             strength = (
                 STRENGTH_OF_ENLARGEMENT if options.image or options.strength is None else options.strength
             )
             larger_requests = [_larger(image, options.enlarge, strength) for image in images]
-            images = paint(engine, larger_requests, on_steps)
+            images = paint_all(engine, larger_requests, on_steps)
         painted = time.perf_counter()
     finally:
         engine.close(drain=False)
@@ -115,7 +115,7 @@ def _larger(image: Image, size: tuple[int, int], strength: float) -> Request:
     return enlarged(image, width=size[0], height=size[1], strength=strength)
 
 
-def paint(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) -> list[Image]:
+def paint_all(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) -> list[Image]:
     """Return all pictures in order; raises the error of the first failed one.
 
     The engine reports steps in its own thread. A queue passes them to the calling thread.
