@@ -115,7 +115,7 @@ class Worker:
         self._draining.set()
 
     async def _finish(self) -> None:
-        """Give back the images that the devices have not begun, and wait for the others."""
+        """Give back the images that have no seat yet, and wait for the others."""
         await asyncio.sleep(0)  # a task that is cancelled before its first step gives nothing back
         for task, held in self._held.items():
             ended = held.future is not None and held.future.done()
@@ -267,7 +267,7 @@ class Worker:
             log.error("the end of the image could not be recorded, so it is painted again: %s", error)
 
     async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
-        """Try again and again, for about as long as a lease, what the disk or the database refuses."""
+        """Retry `verb` for about as long as a lease while the disk or the database is unavailable."""
         return await while_unavailable(self._lease_seconds, verb)
 
     async def _give_back(self, claim: Claim) -> None:
