@@ -91,9 +91,9 @@ class Preparation:
         table = self._planner.table(request)
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
-        negative_tokens, tokens = (
+        tokens, negative_tokens = (
             [each.tokens(text, max_chunks=self.ids_shape[1]) for each in self._tokenizers]
-            for text in (request.negative_prompt, request.prompt)
+            for text in (request.prompt, request.negative_prompt)
         )
         facts = tuple(
             PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)

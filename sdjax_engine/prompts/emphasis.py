@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -68,7 +68,7 @@ def parse_emphasis(text: str) -> tuple[Piece, ...]:
         else:
             pieces.append(spell(symbol, place, weight=bounded(math.prod(around.values(), start=1.0))))
         place = symbol.end()
-    return tuple(join(pieces))
+    return join(pieces)
 
 
 def pair(symbols: Sequence[Symbol]) -> tuple[Mapping[int, float], Mapping[int, int]]:
@@ -99,7 +99,7 @@ def spell(symbol: Symbol, place: int, *, weight: float) -> Piece:
     return Piece(text=text, weight=weight, places=(place, *range(start + 1, symbol.end())))
 
 
-def join(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def join(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Put neighbours of one weight together, and a BREAK with what comes after it."""
     groups: list[list[Piece]] = []
     for piece in pieces:
@@ -107,13 +107,15 @@ def join(pieces: Iterable[Piece]) -> Iterator[Piece]:
         if last is None or piece.breaks or (last.text and last.weight != piece.weight):
             groups.append([])
         groups[-1].append(piece)
-    for first, *others in groups:
-        yield Piece(
+    return tuple(
+        Piece(
             text="".join(piece.text for piece in (first, *others)),
             weight=others[-1].weight if others else first.weight,
             places=tuple(chain.from_iterable(piece.places for piece in (first, *others))),
             breaks=first.breaks,
         )
+        for first, *others in groups
+    )
 
 
 def bounded(weight: float) -> float:

@@ -1,31 +1,51 @@
-"""Prompts to CLIP token ids, by the checkpoint's own tokenizer files."""
+"""Prompts to chunks of CLIP token ids with their weights.
+
+clean ──► parse_emphasis ──► tokens of each piece ──► divide into chunks ──► pad each to the fixed length
+"""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import ftfy
 import numpy as np
 import numpy.typing as npt
 import tokenizers
-from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
-from sdjax_engine.json_files import read_json
-from sdjax_engine.prompts.chunks import Token, Tokens, divide, places_left
 from sdjax_engine.prompts.emphasis import Piece, parse_emphasis
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.prompts.tokenizer_files import length_of, read_bpe, read_settings, special_token
 
-DEFAULT_LENGTH = 77
 COMMA = ",</w>"
 START, END = "<|startoftext|>", "<|endoftext|>"
-WORDS = (
-    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d"
-    r"|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-)
+BACKTRACK = 20  # AUTOMATIC1111's setting comma_padding_backtrack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Token:
+    """One token of a prompt: its id, how much it counts, and where in the prompt its text begins."""
+
+    id: int
+    weight: float
+    place: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """A prompt as the text encoder takes it.
+
+    `ids` and `weights` are (chunks, length), the start, end and padding included, which weigh 1. `count` is
+    the number of tokens that the prompt has, `limit` how many of it there is room for: all places, less those
+    that a BREAK or a comma leaves empty. `cut` is the prompt's end that had no room, as it is written.
+    """
+
+    ids: npt.NDArray[np.int32] = field(repr=False)
+    weights: npt.NDArray[np.float32] = field(repr=False)
+    count: int
+    limit: int
+    cut: str
 
 
 def clean(text: str) -> str:
@@ -115,10 +135,10 @@ class Tokenizer:
     def _encoding(self, text: str) -> tokenizers.Encoding:
         return self.bpe.encode(text, add_special_tokens=False)
 
-    def _tokens_of(self, piece: Piece) -> Iterator[Token]:
+    def _tokens_of(self, piece: Piece) -> list[Token]:
         encoding = self._encoding(piece.text)
-        for token_id, (start, _) in zip(encoding.ids, encoding.offsets, strict=True):
-            yield Token(id=token_id, weight=piece.weight, place=piece.places[start])
+        found = zip(encoding.ids, encoding.offsets, strict=True)
+        return [Token(id=each, weight=piece.weight, place=piece.places[start]) for each, (start, _) in found]
 
     def _fill(self, ids: Sequence[int]) -> npt.NDArray[np.int32]:
         """Return the ids of a chunk between its start and its end, padded to the fixed length."""
@@ -132,73 +152,41 @@ class Tokenizer:
         return weights
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the tokenizer's settings from its one or two files.
+def divide(
+    parts: Sequence[Sequence[Token]], *, room: int, max_chunks: int, comma_id: int | None
+) -> tuple[list[Sequence[Token]], Sequence[Token]]:
+    """Divide a prompt into 1 to `max_chunks` chunks of at most `room` tokens, and what is left over.
 
-    special_tokens_map.json wins in folders from before tokenizer_config.json listed the added tokens, and is
-    not read in later ones: the reference's rule, and what makes SD 2.x pad with "!".
+    `parts` are what BREAKs separate: each begins a chunk. What is longer is divided as AUTOMATIC1111 divides
+    it, behind a comma where one of the last tokens is one. The last chunk takes all that it has room for,
+    whatever BREAKs are left: nothing is cut for the sake of an empty place.
     """
-    settings = read_settings_in(folder / "tokenizer_config.json")
-    if "added_tokens_decoder" not in settings:
-        settings |= read_settings_in(folder / "special_tokens_map.json")
-    return settings
+    chunks: list[Sequence[Token]] = []
+    waiting = list(parts[:-1] if len(parts) > 1 and not parts[-1] else parts)
+    while waiting and len(chunks) < max_chunks - 1:
+        part = waiting.pop(0)
+        size = size_of_first(part, room=room, comma_id=comma_id)
+        chunks.append(part[:size])
+        if part[size:]:
+            waiting.insert(0, part[size:])
+    if not waiting:
+        return chunks, []
+    rest = [token for part in waiting for token in part]
+    return [*chunks, rest[:room]], rest[room:]
 
 
-def read_settings_in(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file, an empty one where there is no file."""
-    return read_json(path) if path.exists() else {}
+def size_of_first(part: Sequence[Token], *, room: int, comma_id: int | None) -> int:
+    """Return how many tokens of a part its first chunk takes.
+
+    It ends behind its last comma where that leaves less than `BACKTRACK` places empty, except when the next
+    token is a comma too.
+    """
+    if len(part) <= room or part[room].id == comma_id:
+        return min(len(part), room)
+    commas = (place for place in range(room - BACKTRACK, room) if place >= 0 and part[place].id == comma_id)
+    return max(commas, default=room - 1) + 1
 
 
-def special_token(settings: dict[str, Any], role: str, default: str) -> str:
-    """Return the token of this role; older files describe a token by an object instead of its text."""
-    token = settings.get(role) or default
-    return str(token.get("content", default) if isinstance(token, dict) else token)
-
-
-def length_of(settings: dict[str, Any]) -> int:
-    """Return the number of ids of a prompt; files without a limit hold a huge number."""
-    length = settings.get("model_max_length", DEFAULT_LENGTH)
-    return int(length) if isinstance(length, int) and 2 < length <= 1024 else DEFAULT_LENGTH
-
-
-def read_bpe(folder: Path, *, unknown: str, special: tuple[str, ...]) -> tokenizers.Tokenizer:
-    """Return the bare tokenizer, without truncation or padding, from either form of files."""
-    whole, vocabulary, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
-    if not whole.is_file() and not (vocabulary.is_file() and merges.is_file()):
-        raise UnreadableCheckpoint(f"{folder} holds neither tokenizer.json nor vocab.json with merges.txt.")
-    try:
-        if whole.is_file():
-            bpe = tokenizers.Tokenizer.from_file(str(whole))
-        else:
-            bpe = build_bpe(vocabulary, merges, unknown=unknown)
-    except Exception as error:
-        raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {error}.") from error
-    missing = [token for token in special if bpe.token_to_id(token) is None]
-    if missing:
-        raise UnreadableCheckpoint(f"The vocabulary in {folder} lacks the token {missing[0]}.")
-    bpe.add_special_tokens([AddedToken(token, special=True) for token in dict.fromkeys(special)])
-    bpe.no_truncation()
-    bpe.no_padding()
-    return bpe
-
-
-def build_bpe(vocabulary: Path, merges: Path, *, unknown: str) -> tokenizers.Tokenizer:
-    """Return CLIP's tokenizer over these files: lower case, one space between words, byte-level pairs."""
-    pairs = models.BPE.from_file(
-        str(vocabulary),
-        str(merges),
-        unk_token=unknown,
-        continuing_subword_prefix="",
-        end_of_word_suffix="</w>",
-    )
-    bpe = tokenizers.Tokenizer(pairs)
-    bpe.normalizer = normalizers.Sequence(
-        [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
-    )
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(WORDS), behavior="removed", invert=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
-    return bpe
+def places_left(chunks: Sequence[Sequence[Token]], *, room: int, max_chunks: int) -> int:
+    """Return how many tokens there is room for, given where the chunks but the last one end."""
+    return max_chunks * room - sum(room - len(chunk) for chunk in chunks[:-1])

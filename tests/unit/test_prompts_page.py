@@ -15,7 +15,7 @@ from bot.front.commands.help import help_text
 from bot.jobs import Notes, State
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.prompts import MAX_WEIGHT, Piece, clean, parse_emphasis
-from sdjax_engine.prompts.chunks import BACKTRACK
+from sdjax_engine.prompts.tokenizer import BACKTRACK
 from sdjax_engine.request import Offer, PromptFacts, Sampler
 
 ROOT = Path(__file__).parents[2]
