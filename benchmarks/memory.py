@@ -34,7 +34,8 @@ import numpy as np
 from conditions import print_conditions
 
 from bot import heap
-from sdjax_engine.compiling.compiler import Compiler, use_cache
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.lane.device_lane import DeviceLane
@@ -97,12 +98,12 @@ def request_of(offer: Offer, number: int, steps: int) -> Request:
 def measure_seats(options: argparse.Namespace) -> Figures:
     """Open a lane with so many seats on each device, and paint a full batch twice."""
     devices.setup_cpu(options.cpu_devices)
-    use_cache(Path(options.cache))
     mesh = devices.open_mesh()
     residency = Residency(mesh)
     put = residency.arrivals().put
     checkpoint = load_checkpoint(options.checkpoint, dtype=options.dtype, put=put)
-    compiler = Compiler(mesh=mesh, report=lambda _line: None)
+    executables = Executables(Path(options.cache))
+    compiler = Compiler(mesh=mesh, report=lambda _line: None, executables=executables)
     offer = offer_of(options.size)
     model = LoadedModel(offer, checkpoint, compiler, residency=residency)
     request = request_of(offer, 1, options.steps)

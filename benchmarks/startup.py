@@ -8,9 +8,6 @@ Each start is a process of its own; its time counts from before Python starts. A
     cold     a start with an empty cache folder
     second   one more with the folder as the first left it: weights and executables are kept
     upgrade  one that finds executables only by what is lowered to them, as code finds them that has changed
-    jax      with `--layers`: one that finds the programs in JAX's own cache only
-    cold-    with `--layers`: a start with an empty cache folder and without JAX's own cache
-    second-  with `--layers`: one more like it, which finds the executables
     removed  with `--removed`: the removed Flax pipeline, from its process's start to its first picture
 
 and figures are medians over rounds. The removed pipeline knows no norm of other than 32 groups; to be
@@ -25,7 +22,6 @@ import argparse
 import json
 import os
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -57,7 +53,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cpu-devices", type=int, default=0)
     parser.add_argument("--seats-per-device", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--layers", action="store_true", help="each layer of kept programs by itself too")
     parser.add_argument("--removed", action="store_true", help="the removed Flax pipeline too")
     parser.add_argument("--start", nargs=2, metavar=("CACHE", "BEGUN"), help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -124,7 +119,7 @@ def tell(begun: float) -> Callable[[str], None]:
     return lambda line: print(f"  {time.time() - begun:6.1f} s  {line}", file=sys.stderr, flush=True)
 
 
-def start_apart(cache_dir: Path, checkpoint: str, **environment: str) -> Figures:
+def start_apart(cache_dir: Path, checkpoint: str) -> Figures:
     """Do the same in a fresh process and return its figures."""
     begun = repr(time.time())
     own = ["--checkpoint", checkpoint, "--start", str(cache_dir), begun]
@@ -134,7 +129,6 @@ def start_apart(cache_dir: Path, checkpoint: str, **environment: str) -> Figures
         text=True,
         check=True,
         cwd=ROOT,
-        env=os.environ | environment,
     )
     figures: Figures = json.loads(finished.stdout.splitlines()[-1])
     return figures
@@ -160,12 +154,6 @@ def play_round(options: argparse.Namespace, folder: Path) -> dict[str, Figures]:
         if not file.name.startswith("lowered-"):
             file.unlink()
     figures["upgrade"] = start_apart(cache, options.checkpoint)
-    if options.layers:
-        shutil.rmtree(cache / "programs")
-        figures["jax"] = start_apart(cache, options.checkpoint)
-        without = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
-        for name in ("cold-", "second-"):
-            figures[name] = start_apart(folder / "without", options.checkpoint, **without)
     if options.removed:
         figures["removed"] = start_removed(options, folder)
     return figures

@@ -16,7 +16,6 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from sdjax_engine.compiling import compiler as programs
 from sdjax_engine.compiling.cache_folder import problem_of, refusal
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
@@ -76,8 +75,6 @@ class Engine:
         started = clock()
         devices.setup_cpu(config.cpu_devices)
         config = without_unsafe_cache(config, report)
-        for line in programs.use_cache(config.cache_dir):
-            report(line)
         mesh = devices.open_mesh()
         config = replace(config, dtype=config.dtype.settled(on_cpu=devices.is_cpu(mesh)))
         for line in devices.report(mesh):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import jax
 import jax.monitoring
@@ -54,3 +55,11 @@ def cache_of_jax(*, enabled: bool) -> Iterator[None]:
 def _set_cache(enabled: bool) -> None:
     jax.config.update("jax_enable_compilation_cache", enabled)
     compilation_cache.reset_cache()  # JAX asks once whether it has one
+
+
+def use_cache_of_jax(folder: Path) -> None:
+    """Set up JAX's own cache for the whole process, as an application may do."""
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+    compilation_cache.reset_cache()  # JAX opens the folder once, perhaps before now

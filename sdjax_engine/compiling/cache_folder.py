@@ -1,6 +1,6 @@
 """Whether the cache folder can be trusted: loading a kept program runs its code.
 
-The folder is checked once, when an engine opens: kept programs, JAX's own cache, converted weights. Nothing
+The folder is checked once, when an engine opens: kept programs, converted weights. Nothing
 is read from or written to a folder that other users of the machine can write to.
 """
 

@@ -28,7 +28,6 @@ from sdjax_engine.compiling.loaded_programs import LoadedProgram
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.compiling.serialized import NotSerialized, Serialized
 from sdjax_engine.memory.devices import BY_SEAT, is_out_of_memory, mesh_over, one_program_per_device
-from sdjax_engine.wording import first_line
 
 Program = Compiled | LoadedProgram | PerDevice
 
@@ -40,29 +39,6 @@ class CompilingStopped(Exception):
 CACHE_EVENTS = "/jax/compilation_cache/cache_"
 CACHE_MISS = f"{CACHE_EVENTS}misses"
 CACHE_HIT = f"{CACHE_EVENTS}hits"
-
-
-def use_cache(folder: Path | None) -> list[str]:
-    """Set up JAX's own cache in `folder`, for the whole process; with None do nothing.
-
-    Returns the lines to report where this version of JAX cannot do it.
-    """
-    if folder is None:
-        return []
-    settings = {
-        "jax_compilation_cache_dir": str(folder.absolute()),
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-        "jax_persistent_cache_min_entry_size_bytes": 0,
-    }
-    try:
-        for name, value in settings.items():
-            jax.config.update(name, value)  # type: ignore[no-untyped-call]
-        from jax.experimental.compilation_cache import compilation_cache  # noqa: PLC0415 - may not be there
-
-        compilation_cache.reset_cache()  # JAX opens the folder once, perhaps before now
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        return [f"JAX's own cache cannot be set up: {first_line(error)}"]
-    return []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,8 +232,8 @@ class Compiler:
         """Return "loaded" or "compiled", and one program on each of several like meshes.
 
         The program is loaded from its file, or compiled for the first mesh, kept, and loaded on the others.
-        A program from JAX's cache can be neither kept nor copied: on a CPU it lacks the functions that it was
-        linked with.
+        A program from JAX's own cache, which an application may use, can be neither kept nor copied: on a CPU
+        it lacks the functions that it was linked with.
         """
         meshes = [spec.mesh for spec in same]
         by_code = None if self.executables is None else same[0].path_by_code(self.executables)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from compilations import cache_of_jax, counted_compilations
+from compilations import cache_of_jax, counted_compilations, use_cache_of_jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from sdjax_engine.compiling import executables
@@ -21,7 +21,6 @@ from sdjax_engine.compiling.compiler import (
     Program,
     compiled_with,
     jax_cache_events,
-    use_cache,
 )
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.memory.devices import AXIS, BY_SEAT, REPLICATED, network_options
@@ -225,7 +224,7 @@ def test_a_folder_that_cannot_be_written_only_means_that_nothing_is_kept(
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = jax.config.values["jax_compilation_cache_dir"]
     with cache_of_jax(enabled=True):
-        use_cache(tmp_path_factory.mktemp("cache"))
+        use_cache_of_jax(tmp_path_factory.mktemp("cache"))
         yield
         jax.config.update("jax_compilation_cache_dir", before)
 

@@ -9,15 +9,14 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from compilations import application, cache_of_jax
+from compilations import application, cache_of_jax, use_cache_of_jax
 from jax._src import monitoring
 from jax.experimental import serialize_executable
-from jax.experimental.compilation_cache import compilation_cache
 from jax.sharding import Mesh
 from jax.stages import Compiled
 
 from sdjax_engine.compiling import serialized
-from sdjax_engine.compiling.compiler import Compiler, use_cache, working_memory
+from sdjax_engine.compiling.compiler import Compiler, working_memory
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.memory.devices import BY_SEAT, open_mesh, setup_cpu, shard
 
@@ -103,24 +102,6 @@ def test_loaded_programs_that_fail_when_they_are_used_are_compiled_after_all(
     assert not list(tmp_path.rglob("*.program"))  # else each start would load it, and find the same
 
 
-@pytest.mark.parametrize("gone", ["reset_cache", "setting"])
-def test_a_cache_of_jax_that_cannot_be_set_up_is_said(
-    gone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise AttributeError("Unrecognized config option: jax_compilation_cache_dir.")
-
-    if gone == "reset_cache":
-        monkeypatch.delattr(compilation_cache, "reset_cache")
-    else:
-        monkeypatch.setattr(jax.config, "update", refuse)
-    before = jax.config.values["jax_compilation_cache_dir"]
-    [line] = use_cache(tmp_path)
-    monkeypatch.undo()
-    jax.config.update("jax_compilation_cache_dir", before)
-    assert line.startswith("JAX's own cache cannot be set up: ")
-
-
 def test_a_program_from_the_cache_of_jax_is_known_though_its_events_have_other_names(
     mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +111,7 @@ def test_a_program_from_the_cache_of_jax_is_known_though_its_events_have_other_n
         cache_of_jax(enabled=True),
         application(jax_compilation_cache_dir=jax.config.values["jax_compilation_cache_dir"]),
     ):
-        use_cache(tmp_path / "of JAX")
+        use_cache_of_jax(tmp_path / "of JAX")
         for start in range(2):
             np.testing.assert_array_equal(painted(tmp_path / str(start), mesh, said), 3 * ROWS)
             assert not (tmp_path / str(start)).exists()
