@@ -47,12 +47,13 @@ async def serve(config: Config, *, shutdown: Shutdown, ready: Callable[[], None]
         tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
         queue.start(tasks)
         try:
-            with_defaults = await tasks.wait_for(wait_for_defaults(config, queue.store))
+            with_defaults = await tasks.wait_for(wait_for_defaults(config, queue.store.offers))
             front = await open_front(with_defaults, queue, stack)
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
             front.start(tasks)
             offers = front.client.services.offers
-            tasks.start(follow_offers(config, queue.store, offers, front.change_offers), "offers")
+            following = follow_offers(config, queue.store.offers, offers, front.change_offers)
+            tasks.start(following, "offers")
             try:
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()

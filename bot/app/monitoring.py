@@ -14,6 +14,7 @@ from bot.errors import StoreUnavailable
 from bot.loop_watch import LoopWatch
 from bot.metrics import WELL, Metrics
 from bot.store import Store
+from bot.store.jobs import Jobs
 from bot.web.health import Check
 from bot.web.server import serving
 
@@ -29,7 +30,7 @@ async def monitor(
     that cannot be read.
     """
     metrics.worker.process_restarts.set(restarts.count(os.environ))
-    backlog = BacklogReader(store, metrics)
+    backlog = BacklogReader(store.jobs, metrics)
     checks["store"] = backlog.check
     watching = asyncio.create_task(LoopWatch(metrics.loop).run(), name="loop watch")
     stack.callback(watching.cancel)
@@ -43,10 +44,8 @@ async def monitor(
 class BacklogReader:
     """Updates the metrics of the queue, with at most one query in `BACKLOG_SECONDS`."""
 
-    def __init__(
-        self, store: Store, metrics: Metrics, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._store = store
+    def __init__(self, jobs: Jobs, metrics: Metrics, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._jobs = jobs
         self._metrics = metrics
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -64,7 +63,7 @@ class BacklogReader:
             if self._read_at is not None and self._clock() - self._read_at < BACKLOG_SECONDS:
                 return
             try:
-                backlog = await self._store.jobs.backlog()
+                backlog = await self._jobs.backlog()
             except StoreUnavailable as error:
                 self._answer = str(error)
             else:

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from bot.config import Config
 from bot.errors import DiscordUnavailable, StoreUnavailable
-from bot.store import Store
+from bot.store.offers import Offers
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ POLL_SECONDS = 1.0
 FOLLOW_SECONDS = 5.0
 
 
-async def wait_for_defaults(config: Config, store: Store) -> Config:
+async def wait_for_defaults(config: Config, offers: Offers) -> Config:
     """Return the configuration with the defaults that workers have published for its unset keys.
 
     Waits for the first worker that has them. Also adds the samplers that suit each checkpoint, without
@@ -27,7 +27,7 @@ async def wait_for_defaults(config: Config, store: Store) -> Config:
     warned = False
     while True:
         try:
-            known = await store.offers.published([model.name for model in config.models])
+            known = await offers.published([model.name for model in config.models])
         except StoreUnavailable as error:
             log.error("the offers of workers cannot be read: %s", error)
             known = {}
@@ -46,13 +46,13 @@ async def wait_for_defaults(config: Config, store: Store) -> Config:
 
 async def follow_offers(
     config: Config,
-    store: Store,
-    offers: tuple[Offer, ...],
+    offers: Offers,
+    current: tuple[Offer, ...],
     change: Callable[[tuple[Offer, ...]], Awaitable[None]],
     *,
     poll_seconds: float = FOLLOW_SECONDS,
 ) -> NoReturn:
-    """Call `change` whenever workers publish other offers than `offers`, until cancelled.
+    """Call `change` whenever workers publish other offers than `current`, until cancelled.
 
     `config` is the argument of `wait_for_defaults`. A change that raises DiscordUnavailable is retried.
     """
@@ -60,19 +60,19 @@ async def follow_offers(
     while True:
         await asyncio.sleep(poll_seconds)
         try:
-            known = await store.offers.published(names)
+            known = await offers.published(names)
         except StoreUnavailable as error:
             log.error("the offers of workers cannot be read: %s", error)
             continue
         found = tuple(model.offer for model in _with_defaults(config, known).models)
-        if found == offers:
+        if found == current:
             continue
         try:
             await change(found)
         except DiscordUnavailable as error:
             log.warning("registering the commands is retried: %s", error)
         else:
-            offers = found
+            current = found
 
 
 def _with_defaults(config: Config, known: Mapping[str, Offer]) -> Config:

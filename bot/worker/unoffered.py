@@ -6,24 +6,24 @@ import asyncio
 import logging
 
 from bot.errors import StoreUnavailable
-from bot.store.store import Store
+from bot.store.offers import Offers
 
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 600.0  # longer than a worker's start, which compiles all that the worker offers
 
 
-async def fail_unoffered(store: Store, *, grace_seconds: float) -> None:
+async def fail_unoffered(offers: Offers, *, grace_seconds: float) -> None:
     """Warn now, and fail unoffered images every `grace_seconds`, until cancelled.
 
     The calling worker must have announced its lanes. The first pass only warns: other workers may be
     starting.
     """
-    await _warn(store, grace_seconds)
+    await _warn(offers, grace_seconds)
     while True:
         await asyncio.sleep(grace_seconds)
         try:
-            failed = await store.offers.fail_unoffered(grace=grace_seconds)
+            failed = await offers.fail_unoffered(grace=grace_seconds)
         except StoreUnavailable as error:
             log.error("unoffered images could not be failed: %s", error)
             continue
@@ -31,9 +31,9 @@ async def fail_unoffered(store: Store, *, grace_seconds: float) -> None:
             log.warning("%d images failed: no worker offers their model and size any more", failed)
 
 
-async def _warn(store: Store, grace_seconds: float) -> None:
+async def _warn(offers: Offers, grace_seconds: float) -> None:
     try:
-        lanes = await store.offers.unoffered()
+        lanes = await offers.unoffered()
     except StoreUnavailable:
         return  # the worker logs it with its own verbs
     if lanes:

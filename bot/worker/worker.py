@@ -91,7 +91,7 @@ class Worker:
         await self._announce()
         heart = asyncio.create_task(self._beat(), name="worker heartbeat")
         failing = asyncio.create_task(
-            fail_unoffered(self._store, grace_seconds=self._grace_seconds), name="worker unoffered"
+            fail_unoffered(self._store.offers, grace_seconds=self._grace_seconds), name="worker unoffered"
         )
         repainting = asyncio.create_task(self._repaint.run(), name="worker repaint")
         trimming = asyncio.create_task(trim_regularly(), name="worker heap")

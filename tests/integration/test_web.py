@@ -65,7 +65,7 @@ async def test_the_backlog_is_read_at_most_once_a_second(tmp_path: Path) -> None
         return await backlog()
 
     store.jobs.backlog = counted  # type: ignore[method-assign]
-    reader = BacklogReader(store, Metrics(), clock=clock)
+    reader = BacklogReader(store.jobs, Metrics(), clock=clock)
     try:
         await asyncio.gather(*(reader.refresh() for _ in range(20)), *(reader.check() for _ in range(20)))
         assert readings == 1

@@ -18,7 +18,7 @@ from bot.front.commands.queue import standing
 from bot.front.first_answers import acknowledge
 from bot.front.services import Interaction, services_of
 from bot.jobs import Job, Showing, State
-from bot.store import Store
+from bot.store.jobs import Jobs
 from bot.texts import Texts, shown
 
 PAGE_JOBS = 10
@@ -51,28 +51,28 @@ async def show_history(interaction: Interaction) -> None:
     """The newest page."""
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
-    found = await newest_page(services.store, interaction.user.id)
+    found = await newest_page(services.store.jobs, interaction.user.id)
     view = history_view(found, services.texts(interaction), now=services.clock())
     await interaction.edit_original_response(view=view)
 
 
-async def newest_page(store: Store, user_id: int) -> Page:
+async def newest_page(jobs: Jobs, user_id: int) -> Page:
     """What this person asked for last."""
-    jobs = await store.jobs.history(user_id, limit=PAGE_JOBS + 1)
-    return Page(jobs=tuple(jobs[:PAGE_JOBS]), older=len(jobs) > PAGE_JOBS, newer=False)
+    found = await jobs.history(user_id, limit=PAGE_JOBS + 1)
+    return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=False)
 
 
-async def page_beside(store: Store, user_id: int, *, way: str, key: int) -> Page:
+async def page_beside(jobs: Jobs, user_id: int, *, way: str, key: int) -> Page:
     """The page that is older or newer than the interaction `key`; the newest without a whole one."""
     if way == OLDER:
-        jobs = await store.jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1)
-        if jobs:
-            return Page(jobs=tuple(jobs[:PAGE_JOBS]), older=len(jobs) > PAGE_JOBS, newer=True)
+        found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1)
+        if found:
+            return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=True)
     else:
-        jobs = await store.jobs.history(user_id, newer_than=key, limit=PAGE_JOBS + 1)
-        if len(jobs) > PAGE_JOBS:
-            return Page(jobs=tuple(jobs[-PAGE_JOBS:]), older=True, newer=True)
-    return await newest_page(store, user_id)
+        found = await jobs.history(user_id, newer_than=key, limit=PAGE_JOBS + 1)
+        if len(found) > PAGE_JOBS:
+            return Page(jobs=tuple(found[-PAGE_JOBS:]), older=True, newer=True)
+    return await newest_page(jobs, user_id)
 
 
 def history_view(page: Page, texts: Texts, *, now: float) -> discord.ui.LayoutView:

@@ -13,7 +13,7 @@ from bot.front.first_answers import acknowledge
 from bot.front.permissions import sees
 from bot.front.services import Interaction, services_of
 from bot.jobs import Job, Position, State
-from bot.store import Store
+from bot.store.jobs import Jobs
 from bot.texts import Texts, shown
 
 SHOWN_JOBS = 10
@@ -34,7 +34,7 @@ async def show_queue(interaction: Interaction) -> None:
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
     here, me = interaction.guild_id, interaction.user.id
-    listing = await list_queue(services.store, viewer=me, guild_id=here)
+    listing = await list_queue(services.store.jobs, viewer=me, guild_id=here)
     texts = services.texts(interaction)
     heading = texts.gettext("The queue of this server") if here else texts.gettext("Your queue")
     seen = {job.id for _, job in listing.jobs if sees(interaction, job)}
@@ -52,19 +52,19 @@ class Listing:
     total: int
 
 
-async def list_queue(store: Store, *, viewer: int, guild_id: int | None) -> Listing:
+async def list_queue(jobs: Jobs, *, viewer: int, guild_id: int | None) -> Listing:
     """The first jobs of a server, or without one of the viewer, and their own however far behind."""
     whose = None if guild_id else viewer
-    first = await store.jobs.active(user_id=whose, guild_id=guild_id, limit=SHOWN_JOBS)
+    first = await jobs.active(user_id=whose, guild_id=guild_id, limit=SHOWN_JOBS)
     numbered = list(enumerate(first, start=1))
     if len(first) < SHOWN_JOBS:
         return Listing(jobs=numbered, total=len(first))
-    mine = await store.jobs.active(user_id=viewer, guild_id=guild_id, limit=2 * SHOWN_JOBS)
+    mine = await jobs.active(user_id=viewer, guild_id=guild_id, limit=2 * SHOWN_JOBS)
     further = [job for job in mine if job.id not in {shown.id for shown in first}][:SHOWN_JOBS]
     for job in further:
-        before = await store.jobs.count_active(user_id=whose, guild_id=guild_id, before=job.id)
+        before = await jobs.count_active(user_id=whose, guild_id=guild_id, before=job.id)
         numbered.append((before + 1, job))
-    return Listing(jobs=numbered, total=await store.jobs.count_active(user_id=whose, guild_id=guild_id))
+    return Listing(jobs=numbered, total=await jobs.count_active(user_id=whose, guild_id=guild_id))
 
 
 def queue_lines(

@@ -12,7 +12,7 @@ async def turn_page(interaction: Interaction, way: str, key: int) -> None:
     """Show the page beside the interaction `key`, `way` being older or newer."""
     await acknowledge_press(interaction)
     services = services_of(interaction)
-    found = await page_beside(services.store, interaction.user.id, way=way, key=key)
+    found = await page_beside(services.store.jobs, interaction.user.id, way=way, key=key)
     view = history_view(found, services.texts(interaction), now=services.clock())
     await interaction.edit_original_response(view=view)
 

@@ -36,7 +36,9 @@ async def following(served: Served) -> AsyncIterator[None]:
     """The front follows what workers publish."""
     bot = served.bot
     task = asyncio.create_task(
-        follow_offers(Config(), served.store, bot.services.offers, bot.change_offers, poll_seconds=0.01)
+        follow_offers(
+            Config(), served.store.offers, bot.services.offers, bot.change_offers, poll_seconds=0.01
+        )
     )
     yield
     task.cancel()
