@@ -25,6 +25,7 @@ from bot.threads import Threads
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
 from bot.worker.repaint import PNG, Repaint, metadata_of
+from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
 from bot.worker.unoffered import GRACE_SECONDS, fail_unoffered
 from sdjax_engine.engine import Engine
@@ -89,12 +90,16 @@ class Worker:
         self._metrics.held.set_function(lambda: len(self._held))
         self._taken_back(await self._store.leases.recover(self._name))
         await self._announce()
-        heart = asyncio.create_task(self._beat(), name="worker heartbeat")
-        failing = asyncio.create_task(
-            fail_unoffered(self._store.offers, grace_seconds=self._grace_seconds), name="worker unoffered"
-        )
-        repainting = asyncio.create_task(self._repaint.run(), name="worker repaint")
-        trimming = asyncio.create_task(trim_regularly(), name="worker heap")
+        side_work: dict[str, Callable[[], Awaitable[None]]] = {
+            "heartbeat": self._beat,
+            "check for unoffered images": self._fail_unoffered,
+            "repaint of lost files": self._repaint.run,
+            "trim of the heap": trim_regularly,
+        }
+        side_tasks = [
+            asyncio.create_task(keep_running(work, name), name=f"worker {name}")
+            for name, work in side_work.items()
+        ]
         draining = asyncio.create_task(self._draining.wait(), name="worker drain")
         try:
             while not self._draining.is_set():
@@ -103,9 +108,12 @@ class Worker:
         finally:
             await asyncio.sleep(0)  # as in `_finish`
             await _cancelled(list(self._held))
-            await _cancelled([heart, failing, repainting, trimming, draining])
+            await _cancelled([*side_tasks, draining])
         if self._engine_closed is not None:
             raise self._engine_closed
+
+    async def _fail_unoffered(self) -> None:
+        await fail_unoffered(self._store.offers, grace_seconds=self._grace_seconds)
 
     def drain(self) -> None:
         """Claim no more images, so that `run` ends within `drain_seconds` and a few more.
