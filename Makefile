@@ -55,9 +55,10 @@ layers: install-dev
 	@$(BIN)/lint-imports --no-cache > .import-layers.txt || { cat .import-layers.txt; rm -f .import-layers.txt; exit 1; }
 	@rm -f .import-layers.txt
 
+# One process more than two cores: many tests wait for clocks and for other processes.
 tests: install-dev browser
 	@echo "Tests"
-	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest --quiet --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: lint types layers tests
 
