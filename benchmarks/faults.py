@@ -64,7 +64,7 @@ HANGING = """
 import asyncio, signal, threading
 import aiohttp
 import bot.front.client
-from bot.artifacts import Artifacts
+from bot.files.artifacts import Artifacts
 kind, open_artifacts = "{kind}", Artifacts.__init__
 if kind == "shared":
     bot.front.client.Resolver = aiohttp.ThreadedResolver

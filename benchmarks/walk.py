@@ -41,8 +41,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "integratio
 
 from serving import serving  # noqa: E402 - found by the line above
 
-from bot.artifacts import Artifacts  # noqa: E402
 from bot.config import Config, ModelConfig  # noqa: E402
+from bot.files.artifacts import Artifacts  # noqa: E402
 from bot.sandbox.client import Member  # noqa: E402
 from bot.sandbox.server import Sandbox  # noqa: E402
 from bot.store import Store  # noqa: E402

@@ -269,6 +269,10 @@ class Claim:
     expires_at: float
 
 
+DELETION_SECONDS = 60.0
+"""After which a process that was deleting a file is taken for dead."""
+
+
 class FileState(StrEnum):
     """The state of a file: kept ──► going (being deleted) ──► gone ──► wanted (to be repainted) ──► kept."""
 

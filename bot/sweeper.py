@@ -11,10 +11,10 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bot.album import drop, forget
-from bot.artifacts import Artifacts
 from bot.config import RetentionConfig
+from bot.erasure import forget
 from bot.errors import StoreUnavailable
+from bot.files import Artifacts, Files
 from bot.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ class Sweeper:
     ) -> None:
         self._store = store
         self._artifacts = artifacts
+        self._files = Files(store.files, artifacts)
         self._bounds = bounds
         self._clock = clock
         self._name = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
@@ -145,7 +146,7 @@ class Sweeper:
         while await self._on_duty():
             jobs, names = await self._store.retention.forget_jobs(before=before, limit=ROWS_PER_TRANSACTION)
             forgotten += jobs
-            await drop(self._store, self._artifacts, names)
+            await self._files.drop(names)
             if not jobs:  # deleting these jobs may have freed jobs that they started from
                 break
         if forgotten:
@@ -163,7 +164,7 @@ class Sweeper:
         if not math.isfinite(before):
             return
         for guild_id in await self._store.erasure.departed(before=before):
-            forgotten = await forget(self._store, self._artifacts, guild_id=guild_id)
+            forgotten = await forget(self._store.erasure, self._files, guild_id=guild_id)
             log.info("%d jobs forgotten of server %d, which removed the bot", forgotten, guild_id)
 
     async def _drop_orphans(self, now: float) -> None:
@@ -186,7 +187,7 @@ class Sweeper:
         dropped, more = 0, True
         while more and await self._on_duty():
             names = await choose()
-            deleted = await drop(self._store, self._artifacts, names) if names else 0
+            deleted = await self._files.drop(names) if names else 0
             dropped += deleted
             more = bool(names)
             if more and not deleted:

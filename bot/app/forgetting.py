@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.album import forget
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.erasure import forget
+from bot.files import Artifacts, Files
 from bot.store import Store
 
 
@@ -19,6 +19,6 @@ async def _forget(config: Config, *, user_id: int | None, guild_id: int | None) 
     artifacts = Artifacts(config.queue.artifacts)
     store = await Store.open(config.queue.database)
     try:
-        return await forget(store, artifacts, user_id=user_id, guild_id=guild_id)
+        return await forget(store.erasure, Files(store.files, artifacts), user_id=user_id, guild_id=guild_id)
     finally:
         await store.close()

@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from bot.app.monitoring import monitor
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.files.artifacts import Artifacts
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Processes
 from bot.metrics import Metrics

@@ -21,7 +21,6 @@ from typing import Any, cast
 
 import discord
 
-from bot.artifacts import Artifacts
 from bot.delivery.earlier import posted_earlier
 from bot.delivery.layout import layout
 from bot.delivery.pictures import PictureFile
@@ -30,6 +29,7 @@ from bot.delivery.refusals import CLOSED, FINAL, DeliveryDelayed, Refusal, Refus
 from bot.delivery.render import MessageContent, not_taken, with_notice
 from bot.delivery.uploads import DIRECT_LIMIT, Uploads, limit_of, next_limit, size_of
 from bot.errors import DeliveryRefused
+from bot.files.artifacts import Artifacts
 from bot.jobs import Delivery, Job, State
 from bot.texts import Texts
 

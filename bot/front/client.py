@@ -13,9 +13,9 @@ import discord
 from discord.app_commands import AppCommandContext, AppInstallationType
 from discord.utils import MISSING
 
-from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
+from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.command_tree import Tree
 from bot.front.commands import commands
@@ -87,6 +87,7 @@ class Bot(discord.AutoShardedClient):
             front=name,
             store=store,
             artifacts=artifacts,
+            files=Files(store.files, artifacts),
             attachments=_attachments(config, pace, resolver),
             pace=pace,
             announce=announce,

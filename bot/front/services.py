@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 import discord
 
-from bot.artifacts import Artifacts
+from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.pace import Pace, Sender
 from bot.jobs import Caps, Job
@@ -63,6 +63,7 @@ class Services:
     front: str
     store: Store
     artifacts: Artifacts
+    files: Files
     attachments: Attachments
     pace: Pace
     announce: Callable[[Job], Awaitable[None]]

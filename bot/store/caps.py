@@ -1,8 +1,8 @@
-"""Caps: how much may wait, by what it costs, and from how many pictures on one person's are slowed.
+"""Caps: how much may wait, by its cost, and from how many images on a person's images are slowed.
 
-Nothing is counted further than the cap that it is compared with. Who may come in is decided for one person
-at a time by their own row; for servers, and for everybody together, only where the cap is near, so that
-otherwise nobody waits for anybody.
+Rows are counted only up to the cap. Requests of one person are decided one at a time, by the lock on that
+person's row. Requests of one server, or of all servers, are decided one at a time only near their cap, so
+that transactions seldom wait for each other.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _WAITS = jobs.c.state == State.WAITING
 
 
 async def wait_for_turn(connection: AsyncConnection, user_id: int) -> None:
-    """Let the same person's other requests wait until this one is stored, so that each counts the others."""
+    """Lock the person's row, so that their requests are stored one at a time and each counts the others."""
     mine = insert(connection, last_tags).values(user_id=user_id, tag=0.0)
-    # One statement makes the row or locks it: between two, the row can be forgotten.
+    # One statement makes or locks the row: between two statements the row can be deleted.
     locked = mine.on_conflict_do_update(index_elements=[last_tags.c.user_id], set_={"tag": last_tags.c.tag})
     await connection.execute(locked)
 
@@ -38,8 +38,8 @@ async def refuse_over(
 ) -> None:
     """Raise UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a hard cap is reached.
 
-    Comes after `wait_for_turn`, or is only a look at how it stands now. A request that is too large for its
-    cap is let in where nothing waits that counts against the same one.
+    Call it after `wait_for_turn`, or with `only_looking` without any lock. A request larger than its cap is
+    accepted where nothing else counts against the cap.
     """
     limit = caps.waiting_per_user
     mine = await _waiting(connection, jobs.c.user_id == origin.user_id, 1 if limit is None else limit)
@@ -56,7 +56,7 @@ async def refuse_over(
 
 
 async def room_at_full_share(connection: AsyncConnection, caps: Caps, user_id: int) -> int | None:
-    """How many more pictures of this person may wait at full share; None where there is no such cap."""
+    """Return how many more images of this person may wait at full share; None without this cap."""
     if caps.images_at_full_share is None:
         return None
     active = jobs.c.state.in_((State.WAITING, State.RUNNING))
@@ -70,14 +70,14 @@ async def room_at_full_share(connection: AsyncConnection, caps: Caps, user_id: i
 
 @dataclass(frozen=True, kw_only=True)
 class _Look:
-    """What caps are compared with for one request; with `only`, without keeping anybody else waiting."""
+    """Compares one request with caps; with `only`, without locks."""
 
     connection: AsyncConnection
     places: int
     only: bool
 
     async def full(self, which: sa.ColumnElement[bool], limit: int | None, kept: float, scope: str) -> bool:
-        """Whether there is no room for it, a part `kept` of the limit being for others."""
+        """Return whether the cap is reached; the part `kept` of the limit is reserved for other people."""
         if limit is None:
             return False
         open_places = limit - int(kept * limit)
@@ -96,6 +96,6 @@ def _over(waiting: int, places: int, limit: int) -> bool:
 
 
 async def _waiting(connection: AsyncConnection, which: sa.ColumnElement[bool], limit: int) -> int:
-    """How many places those take that wait, of no more requests than `limit`: each takes one at least."""
+    """Return the places of waiting requests, of at most `limit` requests: each takes one at least."""
     some = sa.select(jobs.c.places).where(_WAITS, which).limit(limit).subquery()
     return await connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(some.c.places), 0))) or 0

@@ -1,8 +1,8 @@
-"""The queue's time, which everybody who shares the queue must read alike.
+"""The queue's clock, which all processes of the queue share.
 
-In a file it is the machine's clock; on a server it is the server's, whatever the clocks of the machines
-around it show. Either may be set, so times are only compared with what is written by it again and again,
-and nothing is taken from anybody soon after a jump: see `undisturbed`.
+SQLite uses the machine's clock, PostgreSQL the server's. Either may be set. Times are therefore compared only
+with times that are renewed regularly, and nothing is taken from a process soon after a jump: see
+`undisturbed`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ log = logging.getLogger(__name__)
 JUMP_SECONDS = 2.0
 REFRESH_SECONDS = 10.0
 SETTLING_SECONDS = 3 * REFRESH_SECONDS
-"""After a jump everybody alive has noticed it, and written their leases by the new time, within this."""
+"""Within these seconds after a jump every living process has renewed its leases by the new time."""
 
 Read = Callable[[], float]
 
 
 class Clock:
-    """Seconds since the epoch. `on_jump` is told when the clock was set.
+    """Seconds since the epoch. `on_jump` is called when the clock was set.
 
-    `wall` may be set at any moment, `steady` only goes on. With `server` the time is `refresh`'s, carried
+    `wall` may be set at any time, `steady` is monotonic. With `server` the time is that of `refresh`, carried
     forward by `steady`.
     """
 
@@ -50,7 +50,7 @@ class Clock:
         self._last: tuple[float, float] | None = None
 
     def __call__(self) -> float:
-        """The time now."""
+        """Return the time now."""
         now, elapsed = self._wall(), self._steady()
         if self._last is not None:
             self._compare((now - self._last[0]) - (elapsed - self._last[1]), elapsed)
@@ -59,17 +59,17 @@ class Clock:
 
     @property
     def undisturbed(self) -> float:
-        """For how many seconds the clock has not jumped; infinite where it was not seen to."""
+        """Return for how many seconds the clock has not jumped; infinite where no jump was seen."""
         self()
         return self._steady() - self._jumped_at
 
     @property
     def is_stale(self) -> bool:
-        """Whether `refresh` is due; never without a server."""
+        """Return whether `refresh` is due; never without a server."""
         return self._server and self._steady() - self._refreshed_at >= REFRESH_SECONDS
 
     async def refresh(self, connection: AsyncConnection) -> None:
-        """Ask the server for the time."""
+        """Read the server's time."""
         before = self._steady()
         told = await connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())::float8"))
         after = self._steady()

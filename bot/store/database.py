@@ -21,7 +21,7 @@ from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
 from bot.store.wake_ups import Changes, WakeUps, listen, publish
 from bot.threads import in_uninterruptible_thread
 
-# What is read belongs to one moment; SQLite's readers have that anyhow.
+# A reader sees one snapshot; SQLite's readers always do.
 _READ_ONLY: dict[str, dict[str, Any]] = {
     "sqlite": {"read_only": True},
     "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
@@ -32,13 +32,13 @@ _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
 
 class Database:
-    """The engine behind a store, and what messages call it."""
+    """The engine of one database, and its name in messages."""
 
     def __init__(self, engine: AsyncEngine, place: str) -> None:
         self._engine = engine
         self._reader = engine.execution_options(**_READ_ONLY[engine.dialect.name])
         self._place = place
-        # SQLite has one writer at a time and polls for its lock; a queue in the process is fairer, quicker.
+        # SQLite has one writer at a time and polls for its lock; a lock in the process is fairer and quicker.
         self._turn = asyncio.Lock() if engine.dialect.name == "sqlite" else None
         self._under_way = 0
         self._quiet = asyncio.Event()
@@ -48,7 +48,7 @@ class Database:
 
     @property
     def has_time(self) -> bool:
-        """Whether its server, and not this machine, says what time it is."""
+        """Whether the time is its server's and not this machine's."""
         return self._engine.dialect.name == "postgresql"
 
     @classmethod
@@ -73,9 +73,9 @@ class Database:
         return cls(_create_engine(parsed), place)
 
     async def close(self) -> None:
-        """Begin nothing more, let what is under way end, and close every connection.
+        """Refuse new transactions, wait for the open ones, and close every connection.
 
-        A connection that came back later would find its pool gone and never be closed.
+        A connection that is returned after its pool has gone is never closed.
         """
         self._closed = True
         await self._quiet.wait()
@@ -83,20 +83,20 @@ class Database:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
-        """One transaction that may change things: committed at the end, undone on any error."""
+        """Begin a transaction that may write: committed at the end, rolled back on any error."""
         with self._awaited(), _translated(self._place, self.on_failure):
             async with self._turn or nullcontext(), self._engine.begin() as connection:
                 yield connection
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """One transaction that only reads, from one moment's state."""
+        """Begin a transaction that only reads, from one snapshot."""
         with self._awaited(), _translated(self._place, self.on_failure):
             async with self._reader.begin() as connection:
                 yield connection
 
     async def listen(self, hear: Callable[[str], None], connected: Callable[[], None]) -> None:
-        """Give `hear` what is published, for ever; `connected` is called whenever some may have been missed.
+        """Give `hear` every notification, for ever; `connected` is called whenever some may have been missed.
 
         SQLite carries no notifications: there this waits for ever.
         """
@@ -106,7 +106,7 @@ class Database:
 
     @contextmanager
     def _awaited(self) -> Iterator[None]:
-        """Count a transaction among those that `close` waits for."""
+        """Count a transaction that `close` must wait for."""
         if self._closed:
             raise StoreUnavailable(f"The queue in {self._place} is closed.")
         self._under_way += 1
@@ -162,7 +162,7 @@ def check_url(url: str) -> None:
 
 
 def insert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that knows ON CONFLICT, which both databases have and SQLAlchemy keeps per dialect."""
+    """Return an INSERT with ON CONFLICT, which SQLAlchemy has only in its dialects."""
     return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 

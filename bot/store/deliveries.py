@@ -1,4 +1,4 @@
-"""Verbs of the delivery's side: what is to be brought to a message, and what became of it."""
+"""Deliveries: which results are due, which front sends them, and their outcomes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer
 
 
 class Deliveries(Verbs):
-    """What the outbox does with results."""
+    """The verbs of the outbox."""
 
     async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
-        """Results that are due now and this front's to bring, those due longest first.
+        """Claim results that are due now for this front, the longest due first.
 
-        Those are the results of its jobs, and of jobs without a front, which become its. The claim holds for
-        as long as the front lives: its `held` deliveries, by their ids, are left out, others are its again.
+        They belong to its own jobs, and to jobs without a front, which it adopts. A front may claim its own
+        deliveries again. Pass the ids that it is sending now as `held`.
         """
         await self._shared.tell_time()
         statement = (
@@ -50,12 +50,12 @@ class Deliveries(Verbs):
         ]
 
     async def adopt(self, front: str, job_ids: Sequence[str]) -> set[str]:
-        """Give those of these jobs that have no front to this one; returns the ids of those."""
+        """Give the jobs that have no front to this one, and return their ids."""
         async with self._database.write() as connection:
             return await _adopt(connection, front, job_ids)
 
     async def undelivered(self, *, limit: int) -> list[Delivery]:
-        """Results that are due now, those due longest first, whoever brings them."""
+        """Return the results that are due now for any front, the longest due first."""
         statement = (
             sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts, deliveries.c.fencing_token)
             .where(_due(self._clock()))
@@ -78,10 +78,10 @@ class Deliveries(Verbs):
         message_id: int | None = None,
         channel_id: int | None = None,
     ) -> bool:
-        """Settle a delivery for good; the first outcome stays. False where its person has deleted the job.
+        """Store the outcome of a delivery; the first outcome stays. False where its person deleted the job.
 
-        `message_id` is the message that shows the result, `channel_id` its channel where that is another than
-        the job was asked for in. Nothing changes once another front has claimed it.
+        `message_id` is the message that shows the result, `channel_id` its channel where that is not the
+        job's. Nothing changes once another front has claimed the delivery.
         """
         values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}
         job_id = delivery.job.id
@@ -95,18 +95,18 @@ class Deliveries(Verbs):
             return await connection.scalar(wanted) is not None
 
     async def retry(self, delivery: Delivery, *, at: float) -> None:
-        """The attempt did not succeed: try again at `at` (seconds since the epoch).
+        """Make a failed delivery due again at `at`, in seconds since the epoch.
 
-        Nothing changes once another front has claimed it.
+        Nothing changes once another front has claimed the delivery.
         """
         async with self._database.write() as connection:
             await connection.execute(_ended(delivery, next_try_at=at))
 
     async def delete_result(self, job_id: str, *, user_id: int | None) -> list[str]:
-        """Forget the pictures of a job and what was said for them, cancel and never deliver what is not done.
+        """Delete the images and the words of a job; unfinished images are cancelled and never delivered.
 
-        `user_id` is who asks, None a moderator. Returns the names of the files, painted or started from, that
-        no other job shows or starts from: the caller deletes them and tells `files_deleted`. Raises
+        `user_id` is the person who asks, None a moderator. Returns the names of the files, painted or started
+        from, that no other job needs: the caller deletes them and calls `files.note_deleted`. Raises
         UnknownJob, or NotYours.
         """
         now = self._clock()
@@ -133,10 +133,10 @@ class Deliveries(Verbs):
 
 
 def _due(now: float) -> sa.ColumnElement[bool]:
-    """What is to be delivered now.
+    """Return the condition for deliveries that are due now.
 
-    What is put off further than any pause lasts was put off before the clock was set back: it is due too, as
-    is whatever was not tried yet.
+    A retry time beyond the longest pause means that the clock was set back: the row is due, as is a row that
+    was not tried yet.
     """
     at = deliveries.c.next_try_at
     over = (at <= now) | (at > now + FURTHEST_RETRY) | (deliveries.c.attempts == 0)
@@ -149,7 +149,7 @@ async def _name_no_files(connection: AsyncConnection, job_id: str) -> None:
 
 
 def shown_by(front: str) -> sa.ColumnElement[bool]:
-    """Whether a job's message is this front's to edit, now or as soon as it adopts it."""
+    """Return the condition for jobs of this front, and for jobs without a front, which it may adopt."""
     return (jobs.c.front == front) | jobs.c.front.is_(None)
 
 
@@ -166,8 +166,8 @@ async def _claim(connection: AsyncConnection, delivery_ids: Sequence[int]) -> di
 
 
 def _ended(delivery: Delivery, **values: Any) -> sa.Update:
-    """The statement that ends an attempt, where its claim is still the last one."""
-    # The job too: of rows that were erased SQLite gives the numbers away again.
+    """Return the statement that ends an attempt, if no later claim was made."""
+    # The job too, because SQLite reuses the ids of deleted rows.
     ours = (deliveries.c.id == delivery.id) & (deliveries.c.job_id == delivery.job.id)
     ours &= deliveries.c.fencing_token == delivery.fencing_token
     ended = sa.update(deliveries).where(ours, deliveries.c.outcome.is_(None))

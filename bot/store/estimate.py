@@ -12,14 +12,14 @@ PLAYED_ROUNDS = 4
 
 
 MOST_OVERTAKEN = 0.2
-"""At most this part of a lane is expected to go to people who come later: each of them asks only so often."""
+"""The largest part of a lane that is expected to go to people who come later."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ahead:
-    """The waiting images of a lane that come first: how many, and their steps together.
+    """The waiting images before an image of a lane: how many, and their steps together.
 
-    `lead` is how far the tag of the image behind them is over virtual time, `user_id` whose image it is.
+    `lead` is the image's tag minus virtual time, `user_id` its user.
     """
 
     images: int
@@ -30,7 +30,7 @@ class Ahead:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrival:
-    """An image that came lately: whose, its steps, and how far its tag was over virtual time then."""
+    """A recent image: its user, its steps, and its tag minus virtual time when it was enqueued."""
 
     user_id: int
     steps: int
@@ -39,7 +39,7 @@ class Arrival:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """One worker's seats in a lane, and the steps left of each image it has claimed, those that run first."""
+    """One worker's seats in a lane, and the steps left of each claimed image, running images first."""
 
     seats: int
     running: tuple[int, ...] = ()
@@ -47,10 +47,10 @@ class Bench:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A lane as it is painted now.
+    """The state of a lane.
 
-    `pace` is the seconds that a step of one image takes there, None before the first measurement;
-    `arrivals` those of the last `seconds`.
+    `pace` is the seconds of one step of one image, None before the first measurement; `arrivals` are the
+    images enqueued in the last `seconds`.
     """
 
     benches: tuple[Bench, ...]
@@ -60,10 +60,10 @@ class Line:
 
 
 def overtaking(line: Line, ahead: Ahead) -> float:
-    """Steps a second of people who will come later and yet go first, as many as came lately.
+    """Return the steps a second of later images that will overtake, estimated from recent arrivals.
 
-    Who has used less begins nearer to virtual time. It moves towards the tag of the image that waits, so
-    that the room to come in before it shrinks to nothing: of those with a smaller lead a part is counted.
+    A person who has used less begins nearer to virtual time. Virtual time moves towards the tag of the
+    waiting image, so the room before it shrinks to nothing: an arrival with a smaller lead counts in part.
     """
     if ahead.lead <= 0:
         return 0.0
@@ -76,12 +76,12 @@ def overtaking(line: Line, ahead: Ahead) -> float:
 
 
 def seconds_to_start(line: Line, ahead: Ahead) -> float | None:
-    """Seconds until the image behind all these takes a seat; None without seats or measurements.
+    """Return the seconds until the image behind `ahead` takes a seat; None without seats or measurements.
 
-    Lanes share the devices, but each has its own seats, and what its images take is measured while the
-    others work too. So a lane is a line of its own, and it is played forward: a worker with room claims who
-    is next, and seats them once those whom it claimed before have their seats. Of those that wait only the
-    sum is known, so each is taken for a mean one; and of those who will come and go first what came lately.
+    Lanes share the devices, but each has seats of its own, and its pace is measured while the other lanes
+    work. So each lane is simulated alone: a worker with room claims the next image, and seats it after the
+    images that it claimed before. Only the sum of the waiting steps is known, so each image counts as a mean
+    one. Images that will overtake are estimated from recent arrivals.
     """
     pace = line.pace
     workers = [_Worker.of(bench, pace) for bench in line.benches if bench.seats > 0 and pace is not None]
@@ -96,17 +96,17 @@ def seconds_to_start(line: Line, ahead: Ahead) -> float | None:
         min(workers, key=_Worker.room_at).take(each)
     soonest = min(worker.room_at()[0] for worker in workers)
     starts = [worker.free_at[0] for worker in workers if worker.room_at()[0] == soonest]
-    # Of workers that have room at the same moment any may claim first: the one with a free seat, or another.
+    # Of workers that have room at the same time any may claim first, with or without a free seat.
     return sum(starts) / len(starts) + rounds * each
 
 
 def steps_ahead(line: Line, ahead: Ahead) -> float:
-    """The steps of all images that run or wait in front."""
+    """Return the steps of all images that run or wait before."""
     return ahead.steps + sum(steps for bench in line.benches for steps in bench.running)
 
 
 def spans(bench: Bench, pace: float) -> list[tuple[float, float]]:
-    """In how many seconds each image that a worker has claimed starts and ends, in the order of `running`."""
+    """Return in how many seconds each claimed image starts and ends, in the order of `running`."""
     worker = _Worker.of(Bench(seats=bench.seats), pace)
     found = []
     for steps in bench.running:
@@ -118,7 +118,7 @@ def spans(bench: Bench, pace: float) -> list[tuple[float, float]]:
 
 @dataclass(kw_only=True)
 class _Worker:
-    """When each seat of one worker is free, and when each image that it has claimed ends; both are heaps."""
+    """The times when each seat of a worker is free and when each claimed image ends; both are heaps."""
 
     seats: int
     free_at: list[float]
@@ -132,12 +132,12 @@ class _Worker:
         return worker
 
     def room_at(self) -> tuple[float, float]:
-        """When it can claim one more; of several that can, the one that can seat it first does."""
+        """Return when it can claim one more image, and when it can seat that image."""
         full = len(self.ends) >= BATCHES_AHEAD * self.seats
         return (self.ends[0] if full else 0.0, self.free_at[0])
 
     def take(self, seconds: float) -> None:
-        """Claim one more, of so many seconds."""
+        """Claim one more image, of so many seconds."""
         if len(self.ends) >= BATCHES_AHEAD * self.seats:
             heapq.heappop(self.ends)
         end = self.free_at[0] + seconds

@@ -32,7 +32,7 @@ _SENTENCES = {
 
 
 def unavailable(error: Exception, place: str) -> StoreUnavailable | None:
-    """The error to raise instead of `error`, or None when it shows a mistake in the program."""
+    """Return the error to raise instead of `error`; None when it shows a mistake in the program."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
     name = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""

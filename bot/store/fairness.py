@@ -1,15 +1,14 @@
 """Start-time fair queueing (Goyal, Vin and Cheng, 1996) with one number per image; no I/O.
 
-Every image carries a tag and the smallest tags are taken first. A user's tags grow by cost / weight
-with each image, so whoever asks for much is served at the same pace as the others, only longer.
-Virtual time follows the tags being served; a user who comes back starts there, so the time in which
-nothing was asked for earns no credit. Tags are those of an image's end, and virtual time is that of the image
-being served, which makes it the self-clocked form of Golestani (1994).
+Every image has a tag, and the smallest tags are served first. A user's tags grow by cost / weight with each
+image, so a user who asks for much is served at the same pace as others, for longer. Virtual time follows the
+tags being served. A user who returns starts at virtual time, so idle time earns no credit. Tags are finish
+tags, and virtual time is the tag of the image being served: the self-clocked form of Golestani (1994).
 
-What it promises: whoever comes with an image of share s while others wait sees each other user u served for
-at most s + m_u first, in cost over weight, where m_u is the largest share of one of u's images; the k-th
-of equal images waits for k times s + m_u. And of two users who always wait, neither is ever ahead of the
-other by more than the shares of one image of each.
+Bounds: when a user's image of share s arrives while others wait, each other user u is served for at most s +
+m_u first, in cost over weight, where m_u is the largest share of one of u's images. The k-th of equal images
+waits for k times s + m_u. Of two users who always wait, neither is ahead of the other by more than the shares
+of one image of each.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ SLOWED = 2.0
 
 
 def share(cost: float, weight: float) -> float:
-    """What one image of this cost moves its user's tags by.
+    """Return what an image of this cost adds to its user's tags.
 
-    Raises ValueError where either is not positive: such an image would overtake all others for ever.
+    Raises ValueError unless both are positive: the image would overtake all others for ever.
     """
     if not (cost > 0 and weight > 0):
         raise ValueError(f"cost {cost} and weight {weight} must be positive")
@@ -33,28 +32,28 @@ def share(cost: float, weight: float) -> float:
 
 
 def shares(share: float, *, count: int, room: int | None) -> list[float]:
-    """What each of `count` new images moves its user's tags by: more, once `room` others wait at full share.
+    """Return what each of `count` new images adds to its user's tags: more for images beyond `room`.
 
-    Nobody is refused by this, and nobody slowed for long: who waits for fewer pictures has their share again.
+    No image is refused by this, and the user has the full share again once fewer images wait.
     """
     full = count if room is None else max(0, min(count, room))
     return [share] * full + [share * SLOWED] * (count - full)
 
 
 def tag_images(*, virtual_time: float, last_tag: float, shares: Iterable[float]) -> list[float]:
-    """The tags of new images of one user, in order; the last one is the user's new last tag."""
+    """Return the tags of a user's new images, in order; the last is the user's new last tag."""
     return list(accumulate(shares, initial=max(virtual_time, last_tag)))[1:]
 
 
 def advance(virtual_time: float, claimed: Iterable[float], waiting: Iterable[float]) -> float:
-    """Virtual time once the tags of `claimed` are being served: it never goes back.
+    """Return virtual time after the images with the tags `claimed` are served; it never goes back.
 
-    Nor does it pass a tag that is still `waiting`, where a lane with room let later ones go first: whoever
-    comes now would begin behind work that has not.
+    It does not pass a tag that is still `waiting`, where a lane with room served later tags first: new images
+    would be tagged behind work that has not begun.
     """
     return max(virtual_time, min((max(claimed, default=virtual_time), *waiting)))
 
 
 def refund(shares: Iterable[float]) -> float:
-    """What a user's last tag goes back by for images that were asked for and never painted."""
+    """Return what a user's last tag goes back by for images that never ran."""
     return fsum(shares)

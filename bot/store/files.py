@@ -1,10 +1,10 @@
-"""Verbs about the files of pictures: which are kept, which are being deleted, which somebody waits for.
+"""The rows of picture files: which files are kept, which are being deleted, which a result waits for.
 
-kept ──► going ──► gone ──► wanted ──► kept
-           └─ whoever chose it deletes it; until then nobody writes a file of this name
+    kept ──► going ──► gone ──► wanted ──► kept
+               └─ the process that chose the file deletes it; until then no process writes a file of this name
 
-A file is announced here before it is written, so there is none without its row; a row that no job names
-belongs to a job that was refused, or to a process that died before it stored one.
+A file's row is written before the file, so every file has a row. A row that no job names belongs to a refused
+job, or to a process that died before it stored the job.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import FileState, Lost, LostFile, Painter, State
+from bot.jobs import DELETION_SECONDS, FileState, Lost, LostFile, Painter, State
 from bot.store.database import Verbs, insert
 from bot.store.rows import recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
 from bot.store.transitions import lock_jobs
 from sdjax_engine.request import Lane
 
-GOING_SECONDS = 60.0  # after which whoever was deleting a file is taken for dead
-WANTED_SECONDS = 3600.0  # nobody waits longer for a file
+WANTED_SECONDS = 3600.0  # the longest that a result waits for a file
 
 
 class Files(Verbs):
-    """What is known of files beside what is in them."""
+    """The verbs of files."""
 
     async def expect(self, name: str, *, size: int) -> float | None:
-        """Say that a file of `size` bytes is about to be written; None while one of its name is deleted.
+        """Announce a file of `size` bytes that is about to be written; None while it is being deleted.
 
-        From now on it counts as kept, and as used at the time that is returned.
+        The file counts as kept, and as used at the returned time.
         """
         now = self._clock()
         kept = {"bytes": size, "state": FileState.KEPT, "changed_at": now, "used_at": now}
@@ -44,16 +43,16 @@ class Files(Verbs):
                 .on_conflict_do_update(
                     index_elements=[files.c.name],
                     set_=kept,
-                    where=(files.c.state != FileState.GOING) | (files.c.changed_at <= now - GOING_SECONDS),
+                    where=(files.c.state != FileState.GOING) | (files.c.changed_at <= now - DELETION_SECONDS),
                 )
                 .returning(files.c.name)
             )
             return None if await connection.scalar(statement) is None else now
 
     async def drop_unused(self, expected: Mapping[str, float]) -> list[str]:
-        """Choose files to delete that no job names and nobody has used since `expect_file`; their names.
+        """Choose for deletion the files that no job names or has used since `expect`; return their names.
 
-        `expected` are their names, each with what `expect_file` returned.
+        `expected` are names, each with the time that `expect` returned.
         """
         untouched = sa.or_(
             sa.false(),
@@ -67,11 +66,11 @@ class Files(Verbs):
         return chosen
 
     async def note_deleted(self, names: Collection[str]) -> None:
-        """The files of these names, which a verb of this store gave to be deleted, are deleted."""
+        """Record that files which a verb chose for deletion are gone."""
         now = self._clock()
         async with self._database.write() as connection:
             going = files.c.name.in_(names) & (files.c.state == FileState.GOING)
-            # Whoever takes several files takes them in the order of their names, and nobody waits in a ring.
+            # Every transaction locks files in the order of their names, so that none deadlock.
             await connection.execute(
                 sa.select(files.c.name).where(going).order_by(files.c.name).with_for_update()
             )
@@ -81,14 +80,14 @@ class Files(Verbs):
             )
 
     async def painter(self, name: str) -> Painter | None:
-        """The image whose file this is; None for a file that no job painted, or none whose row is kept."""
+        """Return the image whose file this is; None where no job that is still stored painted it."""
         look = _painters().where(images.c.artifact == name).order_by(images.c.id).limit(1)
         async with self._database.read() as connection:
             row = (await connection.execute(look)).first()
         return None if row is None else _painter(row)
 
     async def want(self, names: Collection[str]) -> Lost:
-        """Files that jobs show are not there: have them painted again. How that stands, for all together."""
+        """Ask workers to repaint missing files, and return how far all of them together are."""
         now = self._clock()
         values = {"state": FileState.WANTED, "changed_at": now, "leased_until": None}
         forgotten = (files.c.state == FileState.WANTED) & (files.c.changed_at <= now - WANTED_SECONDS)
@@ -108,7 +107,7 @@ class Files(Verbs):
         return Lost(since=row.since, failure=row.failure)
 
     async def claim_lost(self, lanes: Sequence[Lane], *, limit: int, ttl: float) -> list[LostFile]:
-        """Lease files that somebody waits for and these lanes paint, for `ttl` seconds; longest waited first.
+        """Lease wanted files of these lanes for `ttl` seconds, the longest wanted first.
 
         Two workers with the same file do no harm: they paint the same bytes.
         """
@@ -125,7 +124,7 @@ class Files(Verbs):
             .limit(limit)
             .with_for_update(skip_locked=True, of=files)
         )
-        async with self._database.read() as connection:  # asked often, and hardly ever is there one
+        async with self._database.read() as connection:  # asked often, and seldom is there one
             if await connection.scalar(sa.select(sa.literal(1)).where(sa.exists(waiting))) is None:
                 return []
         async with self._database.write() as connection:
@@ -136,12 +135,12 @@ class Files(Verbs):
         return [LostFile(name=name, painter=_painter(row)) for name, row in rows.items()]
 
     async def end_wait(self, name: str, *, failure: str | None = None) -> None:
-        """The file is back, or cannot be painted because of `failure`: results that show it are due now."""
+        """Record that a file is back, or cannot be painted because of `failure`; its results become due."""
         now = self._clock()
         state = FileState.KEPT if failure is None else FileState.GONE
         values = {"state": state, "changed_at": now, "leased_until": None, "failure": failure}
         async with self._changing() as (connection, changes):
-            # Jobs, then their deliveries, then files: the order of everybody who locks more than one of them.
+            # The lock order of every transaction: jobs, then their deliveries, then files.
             job_ids = await lock_jobs(connection, images.c.artifact == name)
             due = deliveries.c.job_id.in_(job_ids) & deliveries.c.outcome.is_(None)
             await connection.execute(sa.update(deliveries).where(due).values(next_try_at=now))
@@ -151,13 +150,13 @@ class Files(Verbs):
 
 
 def named() -> sa.ColumnElement[bool]:
-    """Whether a job names the file, as its picture or as what it starts from."""
+    """Return the condition that a job names the file, as its picture or as its start picture."""
     painted = sa.exists().where(images.c.artifact == files.c.name)
     return painted | sa.exists().where(start_pictures.c.artifact == files.c.name)
 
 
 async def let_go(connection: AsyncConnection, names: Collection[str], *, now: float) -> None:
-    """Nobody is to write files of these names until they are deleted, which the caller sees to."""
+    """Mark files as being deleted, so that no process writes them; the caller deletes them."""
     going = {"state": FileState.GOING, "changed_at": now}
     for name in sorted(names):
         await connection.execute(
@@ -168,7 +167,7 @@ async def let_go(connection: AsyncConnection, names: Collection[str], *, now: fl
 
 
 async def use_files(connection: AsyncConnection, names: Collection[str], *, now: float) -> None:
-    """A job starts from these files: they count as used now."""
+    """Count files that a job starts from as used now."""
     for name in sorted(names):
         await connection.execute(sa.update(files).where(files.c.name == name).values(used_at=now))
 

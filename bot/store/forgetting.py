@@ -1,4 +1,4 @@
-"""Verbs that forget what is a person's or a server's, and when servers sent the bot away."""
+"""Erasure: the deletion of all rows of one person or one server, and when servers removed the bot."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from bot.store.tables import departures, images, jobs, last_tags, start_pictures
 from bot.store.transitions import ACTIVE, cancel_images
 
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
-OWN, LENT, PAINTED = "own", "lent", "painted"  # whose a picture to start from is: see `source_of`
+OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
 
 
 class Erasure(Verbs):
-    """What people and operators do so that nothing of them is kept."""
+    """The verbs of erasure."""
 
     async def jobs_of(
         self, *, user_id: int | None = None, guild_id: int | None = None, limit: int
     ) -> list[Job]:
-        """The newest jobs of one person or of one server, whatever became of them."""
+        """Return the newest jobs of one person or of one server, in any state."""
         look = sa.select(jobs.c.id).where(_of(user_id=user_id, guild_id=guild_id))
         async with self._database.read() as connection:
             ordered = look.order_by(jobs.c.interaction_id.desc()).limit(limit)
             return await load_jobs(connection, list(await connection.scalars(ordered)))
 
     async def files_sent(self, user_id: int) -> set[str]:
-        """The files that a person sent to start from; what others sent for jobs that they repeat is not."""
+        """Return the start pictures that a person sent, without those of jobs that they repeat."""
         theirs = sa.select(start_pictures.c.artifact).join(jobs).where(jobs.c.user_id == user_id)
         async with self._database.read() as connection:
             return set(await connection.scalars(theirs.where(start_pictures.c.source == OWN)))
 
     async def erase(self, job_ids: Collection[str]) -> list[str]:
-        """Delete these jobs' rows, whatever state they are in; workers stop painting them.
+        """Delete the rows of these jobs, in any state; workers stop painting them.
 
-        Returns the files that nothing else needs: the caller deletes them and tells `files_deleted`.
+        Returns the files that nothing else needs: the caller deletes them and calls `files.note_deleted`.
         """
         now = self._clock()
         which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
@@ -51,7 +51,7 @@ class Erasure(Verbs):
             theirs = sa.select(images.c.id).where(images.c.job_id.in_(locked)).order_by(images.c.id)
             await connection.execute(theirs.with_for_update())
             for job_id in locked:
-                await cancel_images(connection, job_id, now=now)  # what was never painted costs nothing
+                await cancel_images(connection, job_id, now=now)  # images that never ran are refunded
             names = await files_of(connection, locked)
             await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(locked)))
             unneeded = await let_go_unneeded(connection, names, now=now)
@@ -59,7 +59,7 @@ class Erasure(Verbs):
         return unneeded
 
     async def erase_share(self, user_id: int) -> None:
-        """Forget how much was painted for a person, unless others would wait for that."""
+        """Delete a person's place in the fair order, unless that would put them before others."""
         time = sa.select(virtual_clock.c.time).scalar_subquery()
         idle = ~sa.exists().where(jobs.c.user_id == user_id)
         paid = sa.delete(last_tags).where(last_tags.c.user_id == user_id, last_tags.c.tag <= time, idle)
@@ -67,13 +67,13 @@ class Erasure(Verbs):
             await connection.execute(paid)
 
     async def servers(self) -> set[int]:
-        """The servers that jobs were asked for in."""
+        """Return the servers of all stored jobs."""
         look = sa.select(jobs.c.guild_id).where(jobs.c.guild_id.is_not(None)).distinct()
         async with self._database.read() as connection:
             return set(await connection.scalars(look))
 
     async def note_departure(self, guild_ids: Collection[int]) -> None:
-        """These servers have sent the bot away, at the latest now; the first such moment stays."""
+        """Record that servers have removed the bot; the first recorded time stays."""
         now = self._clock()
         async with self._database.write() as connection:
             for guild_id in sorted(guild_ids):
@@ -81,7 +81,7 @@ class Erasure(Verbs):
                 await connection.execute(row.on_conflict_do_nothing())
 
     async def note_presence(self, guild_ids: Collection[int]) -> None:
-        """The bot is in these servers."""
+        """Record that the bot is in these servers."""
         ordered = sorted(guild_ids)
         async with self._database.write() as connection:
             for start in range(0, len(ordered), SERVERS_AT_ONCE):
@@ -89,7 +89,7 @@ class Erasure(Verbs):
                 await connection.execute(sa.delete(departures).where(departures.c.guild_id.in_(some)))
 
     async def departed(self, *, before: float) -> list[int]:
-        """The servers that sent the bot away before this time, and of which jobs are kept."""
+        """Return the servers that removed the bot before this time and have stored jobs."""
         kept = sa.exists().where(jobs.c.guild_id == departures.c.guild_id)
         look = sa.select(departures.c.guild_id).where(departures.c.left_at < before, kept)
         async with self._database.read() as connection:
@@ -103,7 +103,7 @@ def _of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
 
 
 async def forget_words(connection: AsyncConnection, job_id: str) -> None:
-    """Take from a job what its person said and what answers in their name: prompts, files, token."""
+    """Delete from a job's row what its person gave: prompts, files, the interaction token."""
     said = (await connection.execute(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))).scalar_one()
     silent = replace(
         recipe_from(said), prompt="", negative_prompt="", init_image=None, mask_image=None, loras=()
@@ -111,12 +111,12 @@ async def forget_words(connection: AsyncConnection, job_id: str) -> None:
     values: dict[str, Any] = {"recipe": recipe_values(silent), "interaction_token": ""}
     values |= {"token_expires_at": 0.0, "user_name": ""}
     await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
-    # The notes quote what had no room of a prompt.
+    # The notes quote the cut end of a prompt.
     await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(notes=sa.null()))
 
 
 async def files_of(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:
-    """The files that these jobs show or start from."""
+    """Return the files that these jobs show or start from."""
     painted = images.c.job_id.in_(job_ids) & images.c.artifact.is_not(None)
     named = sa.union(
         sa.select(images.c.artifact).where(painted),
@@ -126,10 +126,10 @@ async def files_of(connection: AsyncConnection, job_ids: Collection[str]) -> lis
 
 
 async def let_go_unneeded(connection: AsyncConnection, names: Sequence[str], *, now: float) -> list[str]:
-    """Let those of these files go that no job needs; their names.
+    """Mark the files that no job needs for deletion, and return their names.
 
-    A job needs what it shows and what it starts from. What only ended repeats of another job start from goes
-    with the job whose person sent it.
+    A job needs the files that it shows and starts from. A sent file that only ended repeats start from goes
+    with the job of the person who sent it.
     """
     active = sa.exists().where(jobs.c.id == start_pictures.c.job_id, jobs.c.state.in_(ACTIVE))
     starts = start_pictures.c.artifact.in_(names) & ((start_pictures.c.source != LENT) | active)
@@ -144,7 +144,7 @@ async def let_go_unneeded(connection: AsyncConnection, names: Sequence[str], *, 
 
 
 async def source_of(connection: AsyncConnection, name: str, *, repeats: bool) -> str:
-    """Whose a picture to start from is: painted here, sent with this job, or with the one it repeats."""
+    """Return the source of a start picture: painted here, sent with this job, or with the repeated job."""
     painted = sa.select(images.c.id).where(images.c.artifact == name).limit(1)
     if await connection.scalar(painted) is not None:
         return PAINTED

@@ -40,11 +40,11 @@ class Jobs(Verbs):
         caps: Caps = NO_CAPS,
         places: int = 1,
     ) -> Job:
-        """Store a job and its images; the same interaction again returns the job it made first.
+        """Store a job and its images; a repeated interaction returns the job that it made first.
 
-        A user of twice the `weight` is painted for twice as much while both wait; the job counts for so many
-        `places` against the caps. Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full`
-        where a hard cap is reached.
+        Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
+        against the caps. Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a
+        hard cap is reached.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
@@ -61,11 +61,10 @@ class Jobs(Verbs):
         caps: Caps = NO_CAPS,
         places: int = 1,
     ) -> Job:
-        """Store a job of the same recipe as this one's, with the seeds that come next.
+        """Store a job of the same recipe, with the next seeds of its seed sequence.
 
-        Next is after those of the job, of the one that it repeats itself, and of all that repeat that one:
-        whoever asks, and however many at once, nobody gets the same picture twice. Otherwise as `enqueue`;
-        raises UnknownJob too.
+        Every repeat in the sequence has seeds of its own, also when several are asked for at once. Otherwise
+        as `enqueue`; raises UnknownJob too.
         """
 
         async def wanted(connection: AsyncConnection) -> Wanted:
@@ -89,16 +88,16 @@ class Jobs(Verbs):
         return job
 
     async def check_caps(self, origin: Origin, *, caps: Caps) -> None:
-        """Raise what `enqueue` would raise now for a request of this origin, which has cost nothing yet."""
+        """Raise the UserMistake that `enqueue` would raise now, before any work is done for the request."""
         async with self._database.read() as connection:
             if await _job_of(connection, origin.interaction_id) is None:
                 await refuse_over(connection, caps, origin, only_looking=True)
 
     async def cancel(self, job_id: str, *, user_id: int | None) -> Job:
-        """Cancel what is not final of a job; of one that has ended nothing changes.
+        """Cancel the images of a job that are not final; a job that has ended stays as it is.
 
-        `user_id` is who asks, None a moderator. Workers learn it by their next heartbeat at the latest.
-        Pictures that are done are delivered. Raises UnknownJob, or NotYours.
+        `user_id` is the person who asks, None a moderator. Workers learn of it by their next heartbeat at the
+        latest. Finished images are delivered. Raises UnknownJob, or NotYours.
         """
         async with self._changing() as (connection, changes):
             await lock_owned_job(connection, job_id, user_id)
@@ -107,12 +106,12 @@ class Jobs(Verbs):
             return await load_job(connection, job_id)
 
     async def get(self, job_id: str) -> Job:
-        """The job of this id, or UnknownJob."""
+        """Return the job of this id; raises UnknownJob."""
         async with self._database.read() as connection:
             return await load_job(connection, job_id)
 
     async def by_interaction(self, interaction_id: int) -> Job:
-        """The job that this interaction made, or UnknownJob."""
+        """Return the job that this interaction made; raises UnknownJob."""
         async with self._database.read() as connection:
             job_id = await _job_of(connection, interaction_id)
             if job_id is None:
@@ -127,10 +126,10 @@ class Jobs(Verbs):
         front: str | None = None,
         limit: int = 100,
     ) -> list[Job]:
-        """Jobs that have not ended, of one person, of one server, or of all: what is painted comes first.
+        """Return the active jobs of one person, of one server, or of all; running jobs before waiting ones.
 
-        With a `front`, only those that are its to show and those without any. Each kind comes in fair order,
-        which an index has: what lies behind `limit` is not looked at.
+        With a `front`, only the jobs of that front and jobs without a front. Running and waiting jobs are
+        each in fair order, read from an index up to `limit`.
         """
         which = _active_of(user_id=user_id, guild_id=guild_id, front=front)
         job_ids: list[str] = []
@@ -144,7 +143,7 @@ class Jobs(Verbs):
     async def count_active(
         self, *, user_id: int | None = None, guild_id: int | None = None, before: str | None = None
     ) -> int:
-        """How many jobs `active_jobs` has, or how many of them come before the job of the id `before`."""
+        """Count the jobs of `active`, or those of them that come before the job of the id `before`."""
         which = _active_of(user_id=user_id, guild_id=guild_id)
         count = sa.select(sa.func.count()).select_from(jobs).where(which)
         running, waiting = (count.where(jobs.c.state == state) for state in (State.RUNNING, State.WAITING))
@@ -165,9 +164,9 @@ class Jobs(Verbs):
     async def history(
         self, user_id: int, *, older_than: int | None = None, newer_than: int | None = None, limit: int
     ) -> list[Job]:
-        """One person's jobs, newest first: the newest, or those next to an interaction in either direction.
+        """Return one person's jobs, newest first: the newest, or those older or newer than an interaction.
 
-        The bounds are interaction ids, which grow with time: they mean something after the job is gone too.
+        Interaction ids grow with time, so a bound is valid after its job is gone.
         """
         key = jobs.c.interaction_id
         statement = sa.select(jobs.c.id).where(jobs.c.user_id == user_id).limit(limit)
@@ -181,7 +180,7 @@ class Jobs(Verbs):
             return await load_jobs(connection, job_ids[::-1] if up else job_ids)
 
     async def counts(self, states: Iterable[State] = State) -> dict[State, int]:
-        """How many jobs are in each of these states."""
+        """Count the jobs in each of these states."""
         wanted = list(states)
         count = sa.select(jobs.c.state, sa.func.count().label("jobs")).where(jobs.c.state.in_(wanted))
         async with self._database.read() as connection:
@@ -195,7 +194,7 @@ class Jobs(Verbs):
             return await read_backlog(connection, now=self._clock())
 
     async def set_message(self, job_id: str, message_id: int) -> None:
-        """Remember the message that shows the job, for when the interaction's token is dead."""
+        """Store the id of the message that shows the job, for edits after the token's end."""
         async with self._database.write() as connection:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(message_id=message_id))
 
@@ -217,7 +216,7 @@ def _active_of(
 
 @dataclass(frozen=True, kw_only=True)
 class _Adding:
-    """A new job on its way into the queue; `room` is how many pictures may still wait at full share."""
+    """Writes a new job; `room` is how many more images of the person may wait at full share."""
 
     wish: Wish
     origin: Origin
@@ -227,7 +226,7 @@ class _Adding:
     now: float
 
     async def add(self, connection: AsyncConnection) -> str:
-        """Store the job and its images; its id, or that of one which the same interaction made meanwhile."""
+        """Store the job and its images; return its id, or that of the job which the interaction has made."""
         job_id: str | None = None
         while job_id is None:  # repeated only where the id or the place in the sequence is taken
             wanted = await self.wish(connection)
@@ -239,7 +238,7 @@ class _Adding:
                 .returning(jobs.c.id)
             )
             if job_id is None and (other := await _job_of(connection, self.origin.interaction_id)):
-                return other  # another process stored the same interaction in this moment
+                return other  # another process has just stored the same interaction
         rows = [
             {"share": share, "tag": tag, "lead": tag - virtual_time}
             for tag, share in zip(tags, shares, strict=True)
@@ -267,7 +266,7 @@ class _Adding:
     async def _tags(
         self, connection: AsyncConnection, recipe: Recipe
     ) -> tuple[float, list[float], list[float]]:
-        """Virtual time, the images' tags, and what each adds to its person's, whom `wait_for_turn` keeps."""
+        """Return virtual time, the images' tags and their shares; `wait_for_turn` holds the person's row."""
         virtual_time = sa.select(virtual_clock.c.time).scalar_subquery().label("time")
         times = sa.select(last_tags.c.tag, virtual_time).where(last_tags.c.user_id == self.origin.user_id)
         now = (await connection.execute(times)).one()
@@ -290,5 +289,5 @@ async def _add_images(
 
 
 def new_job_id() -> str:
-    """A short name that a person can read out and nobody can guess the next of."""
+    """Return a short random id that a person can read out."""
     return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))

@@ -1,8 +1,8 @@
-"""Verbs of the worker's side: claim images, keep them, end them.
+"""Leases of images: workers claim images, renew the leases, and end them.
 
-A lease is (image, fencing token, time). Each claim raises the image's token, and every later verb
-names the token it was given: once another claim was made, the old one changes nothing. It names the job too:
-of rows that were erased SQLite gives the numbers away again.
+A lease is (image, fencing token, time). Each claim raises the image's token, and every later verb names the
+token of its claim, so a claim that was replaced changes nothing. Every verb names the job too, because SQLite
+reuses the ids of deleted rows.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
 MAX_WORKER_DEATHS = 2  # over an image that the devices had begun
-MAX_LOST_LEASES = 4  # of an image that may kill its worker before anybody hears that it was begun
+MAX_LOST_LEASES = 4  # of an image that may kill its worker before a heartbeat says that it was begun
 FURTHEST_LEASE = 2 * 3600.0  # the longest that may be configured is an hour
 NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 _NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
 
 
 class Leases(Verbs):
-    """What workers do with images."""
+    """The verbs of workers."""
 
     async def claim(self, worker: str, *, limit: int | Mapping[Lane, int], ttl: float) -> list[Claim]:
         """Lease the first waiting images in fair order for `ttl` seconds; empty when none waits.
 
-        `limit` is how many of all there are, or of each lane how many, and then of no other lane any. A lane
-        with a limit of 0 is one that the worker paints and has no room for: who waits there keeps their turn.
-        Of images that a worker has died over it gets one at a time.
+        `limit` is the number of images, over all lanes or by lane; images of other lanes are not claimed. A
+        lane with a limit of 0 is painted by the worker and full now, so its images keep their place. A worker
+        gets poison images one at a time.
         """
         now = self._clock()
         async with self._database.write() as connection:
@@ -62,10 +62,10 @@ class Leases(Verbs):
         begun: Collection[Claim] = (),
         troubles: Mapping[Claim, str] = NO_TROUBLES,
     ) -> set[int]:
-        """Extend these leases and store each image's step, and why those of `troubles` began anew.
+        """Renew leases, and store each image's step and the reason why an image in `troubles` was restarted.
 
-        `begun` are those that the devices have been at work for; an image with a step is one of them. Returns
-        the ids of images that are no longer ours or were cancelled: stop painting them.
+        `begun` are the images that the devices have worked on; an image with a step is among them. Returns
+        the ids of images whose lease was lost or which were cancelled: stop painting them.
         """
         if not claims_with_steps:
             return set()
@@ -77,7 +77,7 @@ class Leases(Verbs):
         ours = lease.in_(leases), images.c.state == State.RUNNING
         look = sa.select(images.c.id).where(*ours).order_by(images.c.id).with_for_update()
         async with self._database.write() as connection:
-            kept = list(await connection.scalars(look))  # locked in the order that all others lock them in
+            kept = list(await connection.scalars(look))  # in the lock order of all transactions
             if kept:
                 step = sa.case({image_id: steps[image_id] for image_id in kept}, value=images.c.id)
                 values = {
@@ -99,40 +99,39 @@ class Leases(Verbs):
         notes: Notes | None = None,
         showing: Showing = Showing.SHOW,
     ) -> Job:
-        """The image is painted and its file stored; `seconds` is how long it ran, `notes` what it showed.
+        """End a painted image whose file is stored; `seconds` is how long it ran, `notes` its prompt facts.
 
-        One that is withheld has no `artifact`.
-        With the job's last image the job ends, and its result is to be delivered, in the same
-        transaction. Raises StaleLease, and changes nothing, when the lease is not ours any more.
+        A withheld image has no `artifact`. The job's last image ends the job and makes its result due, in the
+        same transaction. Raises StaleLease, and changes nothing, when another claim has the image.
         """
         kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
         kept |= {"artifact": artifact, "showing": showing}
         return await self._end(claim, State.DONE, ran=seconds, step=claim.steps, **kept)
 
     async def fail(self, claim: Claim, *, failure: str) -> Job:
-        """The image cannot be painted; the job's others go on. Raises StaleLease like `complete`."""
+        """End an image that cannot be painted; the job's other images go on. Raises StaleLease."""
         return await self._end(claim, State.FAILED, failure=failure)
 
     async def give_back(self, claim: Claim) -> None:
-        """Put the image back to its place in the queue. Raises StaleLease like `complete`."""
+        """Put the image back to its place in the queue. Raises StaleLease."""
         await self._end(claim, State.WAITING, step=0)
 
     async def abandon(self, claim: Claim) -> None:
-        """Put back an image whose painter broke down over it, as after a worker's death: twice, and it fails.
+        """Put back an image on which the engine broke; the second time it fails, as after a worker's death.
 
-        Where the lease is not ours any more nothing is changed.
+        Nothing changes when another claim has the image.
         """
         await self._take_back(_ours(claim), begun=sa.true())
 
     async def expire(self, *, longest: float = FURTHEST_LEASE) -> int:
-        """Take back the leases that ran out, as after the death of a worker; returns how many.
+        """Take back expired leases, as after the death of a worker, and return how many.
 
-        A worker's death counts against an image that the devices had begun; the second one fails the image.
-        An image that was not begun fails with its fourth lost lease only.
+        The second death of a worker fails an image that the devices had begun. An image that was not begun
+        fails with its fourth lost lease.
 
-        One that ends further off than `longest` seconds was written before the clock was set back, by
-        somebody who has not been heard of since. Soon after a jump of the clock nothing is taken: the
-        living first write their leases anew.
+        A lease that ends more than `longest` seconds from now was written before the clock was set back, by a
+        worker that has not renewed it since: it counts as expired. Soon after a jump of the clock no lease is
+        taken back, so that living workers renew theirs first.
         """
         await self._shared.tell_time()
         if self._clock.undisturbed < SETTLING_SECONDS:
@@ -141,15 +140,15 @@ class Leases(Verbs):
         return await self._take_back((ends <= now) | (ends > now + longest))
 
     async def recover(self, worker: str) -> int:
-        """Take back what an earlier life of this worker held; returns how many.
+        """Take back the images that an earlier process of this worker held, and return how many.
 
-        Called at a worker's start, so that nobody waits for old leases to run out. Two living workers
-        must not have one name.
+        A worker calls this at its start, so that no image waits for an old lease to expire. Two living
+        workers must not have the same name.
         """
         return await self._take_back(images.c.worker == worker)
 
     async def run_seconds(self, lane: Lane) -> float | None:
-        """Moving mean of the seconds that an image of this lane runs; None before the first."""
+        """Return the moving mean of the seconds that an image of this lane runs; None before the first."""
         statement = sa.select(run_times.c.seconds).where(run_times.c.lane == str(lane))
         async with self._database.read() as connection:
             found: float | None = await connection.scalar(statement)
@@ -187,7 +186,7 @@ class Leases(Verbs):
 
 
 def _by_image(texts: Mapping[int, str | None]) -> sa.Case[str | None] | None:
-    """The text of each image; null for all where there is none."""
+    """Return the text of each image as SQL; None where no image has a text."""
     said = {image_id: text for image_id, text in texts.items() if text is not None}
     return sa.case(said, value=images.c.id, else_=sa.null()) if said else None
 
@@ -208,11 +207,11 @@ async def _end_lease(connection: AsyncConnection, claim: Claim, to: State, **val
 async def _first_images(
     connection: AsyncConnection, worker: str, limit: int | Mapping[Lane, int]
 ) -> tuple[list[Any], list[float]]:
-    """The images to claim, in fair order, and of each lane looked at the tag that is next after them."""
+    """Return the images to claim, in fair order, and for each lane the tag that follows them."""
     rooms = {} if isinstance(limit, int) else {str(lane): room for lane, room in limit.items()}
     lanes = None if isinstance(limit, int) else {name for name, room in rooms.items() if room}
     ours = await claimable(connection, worker, lanes)
-    # Both rows are locked here and never waited for, so a claim cannot be part of a deadlock.
+    # Both rows are locked without waiting, so a claim is never part of a deadlock.
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
         .add_columns(jobs.c.recipe, jobs.c.age_restricted)
@@ -224,7 +223,7 @@ async def _first_images(
     if isinstance(limit, int):
         looks = [(first, limit)]
     else:
-        # One look into the index for each lane; an IN over lanes would sort all that wait.
+        # One index look-up for each lane; an IN over lanes would sort all waiting images.
         waiting = await waiting_lanes(connection)
         looks = [(first.where(images.c.lane == name), rooms[name]) for name in waiting if name in rooms]
     rows: list[Any] = []
@@ -237,7 +236,7 @@ async def _first_images(
 
 
 async def waiting_lanes(connection: AsyncConnection) -> list[str]:
-    """The lanes, by name, that images wait in: one step in the index for each, however many wait."""
+    """Return the names of the lanes in which images wait, with one step in the index for each lane."""
     waiting = images.c.state == State.WAITING
     lanes = sa.select(sa.func.min(images.c.lane).label("lane")).where(waiting).cte(recursive=True)
     following = sa.select(sa.func.min(images.c.lane)).where(waiting, images.c.lane > lanes.c.lane)
@@ -257,7 +256,7 @@ async def _lease(
 
 
 async def _begin(connection: AsyncConnection, job_ids: Iterable[str], *, now: float) -> None:
-    """`settle` for jobs of which an image runs now: such a job runs, whatever its other images do."""
+    """Move jobs to running: a job runs as soon as one of its images does."""
     started = {"state": State.RUNNING, "started_at": sa.func.coalesce(jobs.c.started_at, now)}
     which = jobs.c.id.in_(sorted(job_ids)), among(jobs, *ACTIVE)
     await connection.execute(sa.update(jobs).where(*which).values(started))
@@ -266,9 +265,9 @@ async def _begin(connection: AsyncConnection, job_ids: Iterable[str], *, now: fl
 async def _advance_clock(
     connection: AsyncConnection, claimed: Sequence[float], waiting: Sequence[float]
 ) -> None:
-    """Let virtual time follow what is claimed, unless another claim is at it in this very moment.
+    """Advance virtual time to the claimed images, unless another claim holds its row now.
 
-    All claims would otherwise wait for each other's commits; the next one makes up for what is left out.
+    Claims would otherwise wait for each other's commits. The next claim makes up for an advance left out.
     """
     time = fairness.advance(0.0, claimed, waiting)
     behind = sa.select(virtual_clock.c.id).where(virtual_clock.c.time < time)
@@ -293,22 +292,22 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
 
 async def _lost_leases(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[Any]:
     lost = (images.c.state == State.RUNNING) & which
-    # Waited for, not left out: a process that has just died may still hold some for a moment.
+    # Wait for locked rows: a process that has just died may hold some for a moment.
     job_ids = await lock_jobs(connection, lost)
     statement = sa.select(images.c.id, images.c.job_id).where(lost, images.c.job_id.in_(job_ids))
     return list(await connection.execute(statement.order_by(images.c.id).with_for_update()))
 
 
 async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float) -> None:
-    """Add one measurement to the moving means, unless another is being added in this very moment.
+    """Add a measurement to the lane's moving means, unless another transaction holds the row now.
 
-    There is one row for all that is painted in a lane: waiting for it, they would end one after the other.
+    Each lane has one row: waiting for it would serialise the ends of images.
     """
     lane, newest = str(claim.request.lane), {"seconds": seconds, "seconds_per_step": seconds / claim.steps}
     known = sa.select(run_times.c.lane).where(run_times.c.lane == lane)
     if (
         await connection.scalar(known) is None
-    ):  # looked for first: an insert waits for whoever changes the row
+    ):  # looked for first: an insert waits for a transaction that changes the row
         first = insert(connection, run_times).values(lane=lane, **newest).on_conflict_do_nothing()
         if (await connection.execute(first)).rowcount:
             return

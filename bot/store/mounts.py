@@ -12,7 +12,7 @@ _LOCAL_FUSE = frozenset({"fuseblk", "fuse.fuse-overlayfs", "fuse.lxcfs", "fuse.m
 
 
 def network_file_system(path: Path, mounts: str | None = None) -> str | None:
-    """The kind of network file system that `path` lies on, None on a disk of this machine or where unknown.
+    """Return the kind of network file system that `path` is on; None on a local disk or where unknown.
 
     `mounts` is what Linux says of its mounts (proc(5), mountinfo); of this process where left out.
     """
@@ -26,7 +26,7 @@ def network_file_system(path: Path, mounts: str | None = None) -> str | None:
 
 
 def _kind_at(path: Path, mounts: str) -> str:
-    """The file system's kind at the deepest mount above `path`; the last of several."""
+    """Return the kind of file system at the deepest mount above `path`; the last of several."""
     found, kind = -1, ""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

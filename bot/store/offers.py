@@ -1,4 +1,4 @@
-"""Verbs about what workers offer to paint, and what becomes of images that none of them does."""
+"""Offers: which lanes and models the workers paint, and the failure of images that no worker paints."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _UNOFFERED = (images.c.state == State.WAITING) & ~sa.exists().where(offered_lane
 
 
 class Offers(Verbs):
-    """What workers say of themselves, and what follows from it."""
+    """The verbs of offers."""
 
     async def announce(
         self, worker: str, *, lanes: Sequence[Lane], seats: int | Mapping[Lane, int], ttl: float
     ) -> None:
-        """Say which lanes this worker paints, and how many images at a time, for the next `ttl` seconds.
+        """Announce the lanes and the seats of a worker for the next `ttl` seconds.
 
-        `seats` are as many for all lanes, or those of each. Times to start are estimated over the seats of
-        all workers that are announced.
+        `seats` is one number for all lanes, or the number of each. Start times are estimated over the seats
+        of all announced workers.
         """
         of_lane = {str(lane): seats if isinstance(seats, int) else seats[lane] for lane in lanes}
         most = seats if isinstance(seats, int) else max(seats.values(), default=0)
@@ -43,7 +43,7 @@ class Offers(Verbs):
             await _offer(connection, worker, of_lane)
 
     async def publish(self, offers: Sequence[Offer]) -> None:
-        """Say what these models are offered with, for fronts that cannot read their checkpoints."""
+        """Publish the offers of models, for fronts, which cannot read checkpoints."""
         async with self._database.write() as connection:
             for offer in sorted(offers, key=lambda offer: offer.model):
                 values = {"offer": offer_values(offer)}
@@ -54,30 +54,29 @@ class Offers(Verbs):
                 )
 
     async def published(self, models: Sequence[str]) -> dict[str, Offer]:
-        """What was last published of these models, by their names; nothing of those that never were."""
+        """Return the last published offers of these models, by name; a model without one is left out."""
         statement = sa.select(published_offers).where(published_offers.c.model.in_(models))
         async with self._database.read() as connection:
             return {row.model: offer_from(row.offer) for row in await connection.execute(statement)}
 
     async def unoffered(self) -> list[str]:
-        """The lanes, by name, that images wait for and no worker has announced."""
+        """Return the names of the lanes that images wait for and no worker has announced."""
         statement = sa.select(images.c.lane).where(_UNOFFERED).distinct().order_by(images.c.lane)
         async with self._database.read() as connection:
             return list(await connection.scalars(statement))
 
     async def is_offered(self, lane: Lane) -> bool:
-        """Whether a worker that is announced paints this lane."""
+        """Return whether an announced worker paints this lane."""
         alive = workers.c.expires_at > self._clock()
         look = sa.select(offered_lanes.c.lane).join(workers).where(offered_lanes.c.lane == str(lane), alive)
         async with self._database.read() as connection:
             return await connection.scalar(look.limit(1)) is not None
 
     async def fail_unoffered(self, *, grace: float) -> int:
-        """Fail what has waited for `grace` seconds for a lane that no worker has offered for as long.
+        """Fail images whose lane no worker has offered for `grace` seconds, and return how many.
 
-        Returns how many images that were; they cost their users nothing. Call it once workers had `grace`
-        seconds to announce themselves: after a stop of them all, the first to be back is not the last.
-        Nothing fails when the clock has jumped within that time.
+        Their shares are refunded. Call it only after workers had `grace` seconds to announce themselves: when
+        all were stopped, others may be starting. Nothing fails when the clock has jumped within that time.
         """
         if self._clock.undisturbed < grace:
             return 0
@@ -91,7 +90,7 @@ class Offers(Verbs):
             await connection.execute(
                 move(State.FAILED, images.c.id.in_([row.id for row in rows]), failure=NOT_OFFERED)
             )
-            for user_id, shares in sorted(of_user.items()):  # one order for everybody: no two wait in a ring
+            for user_id, shares in sorted(of_user.items()):  # one lock order for all transactions
                 await refund(connection, user_id, shares)
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})

@@ -27,7 +27,7 @@ _POISON_IMAGES = (
 async def claimable(
     connection: AsyncConnection, worker: str, lanes: Collection[str] | None
 ) -> sa.ColumnElement[bool]:
-    """Which waiting images this worker may claim: all but poison images, and one of them if it holds none.
+    """Return the condition for images that this worker may claim: no poison image, or one if it holds none.
 
     `lanes` names the lanes that the worker has room in; None means all. The poison image is the first one of
     these lanes in fair order.

@@ -1,7 +1,7 @@
-"""Verbs that say where jobs stand.
+"""Positions: the place of jobs in the queue, and their estimated times.
 
-However many wait, they are only counted, in indexes: requests in that of their fair order, images and steps
-in that of their lane.
+Waiting rows are only counted, in indexes: requests in the index of the fair order, images and steps in the
+index of their lane.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from bot.store.traffic import Flow, faster
 from bot.store.transitions import ACTIVE
 
 Point = tuple[float, int]
-"""A place in an order: a tag, and what stands between equal ones."""
+"""A place in an order: a tag, and an id that orders equal tags."""
 Span = tuple[float, float]
 """In how many seconds an image starts and ends."""
 
 RECENT_IMAGES = 400
 RECENT_SECONDS = 120.0
-COUNTED_SECONDS = 3.0  # how old what is known of all lanes together may be
-LEAST_SECONDS = 60.0  # a shorter time tells nothing of how much comes in
+COUNTED_SECONDS = 3.0  # the age of the counts over all lanes
+LEAST_SECONDS = 60.0  # the shortest time that arrivals are averaged over
 NOT_WAITING = Position(place=0, ahead=0, seconds=None)
 _REQUESTS = sa.tuple_(jobs.c.tag, jobs.c.interaction_id)
 _IMAGES = sa.tuple_(images.c.tag, images.c.id)
@@ -52,14 +52,14 @@ class Positions(Verbs):
         self._flows_then: Mapping[str, Flow] = {}
 
     async def of(self, job_id: str) -> Position:
-        """How this job stands; place 0 once nothing of it waits. Raises UnknownJob."""
+        """Return the position of this job; place 0 once none of its images waits. Raises UnknownJob."""
         found = await self.of_all([job_id])
         if not found:
             raise UnknownJob(job=job_id)
         return found[job_id]
 
     async def of_all(self, job_ids: Sequence[str]) -> dict[str, Position]:
-        """How each of these jobs stands that exists. What is in front of several is counted once."""
+        """Return the positions of these jobs, where they exist; rows before several jobs are counted once."""
         look = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids))
         async with self._database.read() as connection:
             known = list(await connection.scalars(look))
@@ -94,7 +94,7 @@ class Positions(Verbs):
     async def _line(
         self, connection: AsyncConnection, lane: str, recent: Sequence[Any]
     ) -> tuple[Line, dict[int, Span]]:
-        """How a lane is painted now, and when each image that its workers hold starts and ends, by id."""
+        """Return the state of a lane, and when each claimed image starts and ends, by id."""
         pace = await connection.scalar(
             sa.select(run_times.c.seconds_per_step).where(run_times.c.lane == lane)
         )
@@ -129,7 +129,7 @@ class Positions(Verbs):
         return line, spans
 
     async def _flows(self, connection: AsyncConnection, recent: Sequence[Any]) -> Mapping[str, Flow]:
-        """How every lane is used that is painted now; counted anew every few seconds only."""
+        """Return the use of every lane that is painted now, counted every few seconds only."""
         now = self._clock()
         if self._counted_at is not None and 0 <= now - self._counted_at < COUNTED_SECONDS:
             return self._flows_then
@@ -171,7 +171,7 @@ class Positions(Verbs):
 
 @dataclass(frozen=True, kw_only=True)
 class _Outlook:
-    """What is known of a lane: how it is painted, and what waits before some of its images."""
+    """The state of a lane, and the waiting work before some of its images."""
 
     line: Line
     spans: Mapping[int, Span]
@@ -181,7 +181,7 @@ class _Outlook:
     ahead: Mapping[Point, tuple[int, ...]]
 
     def position(self, of_job: Sequence[Any], place: int) -> Position:
-        """How a job stands, of which these images, in fair order, have not ended."""
+        """Return the position of a job with these active images, in fair order."""
         waiting = [row for row in of_job if row.state is State.WAITING]
         ahead = self.ahead[waiting[0].tag, waiting[0].id][0] if waiting else 0
         ends = [waiting[0], waiting[-1]] if waiting else []
@@ -194,7 +194,7 @@ class _Outlook:
         return Position(place=place, ahead=ahead, seconds=start, end=end)
 
     def _waiting(self, row: Any) -> Span | None:
-        """In how many seconds an image that waits starts and ends."""
+        """Return in how many seconds a waiting image starts and ends."""
         images_ahead, steps = self.ahead[row.tag, row.id]
         lead = row.tag - self.virtual_time
         work = Ahead(images=images_ahead, steps=steps, lead=lead, user_id=row.user_id)
@@ -206,7 +206,7 @@ class _Outlook:
         return start * self._part(before), end * self._part(before + row.steps)
 
     def _running(self, row: Any) -> Span | None:
-        """In how many seconds an image that a worker holds starts and ends."""
+        """Return in how many seconds a claimed image starts and ends."""
         if row.id not in self.spans:
             return None
         start, end = self.spans[row.id]
@@ -214,7 +214,7 @@ class _Outlook:
         return start * part, end * part
 
     def _part(self, steps: float) -> float:
-        """What part of the seconds told by the lane's present pace so many steps will take."""
+        """Return the ratio of the expected seconds of so many steps to those at the lane's present pace."""
         return faster(self.lane, steps, self.flows) if self.lane in self.flows else 1.0
 
 
@@ -223,7 +223,7 @@ def _seconds_of(recent: Sequence[Any], now: float) -> float:
 
 
 async def _recent(connection: AsyncConnection, *, since: float) -> list[Any]:
-    """The images that came last, as far as they came since then."""
+    """Return the newest images that were enqueued since then."""
     newest = (
         sa.select(images.c.job_id, images.c.lane, images.c.steps, images.c.lead)
         .order_by(images.c.id.desc())
@@ -236,7 +236,7 @@ async def _recent(connection: AsyncConnection, *, since: float) -> list[Any]:
 
 
 async def _active_images(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Any]:
-    """The images of these jobs that have not ended, in fair order."""
+    """Return the active images of these jobs, in fair order."""
     columns = images.c.id, images.c.job_id, images.c.tag, images.c.lane, images.c.state, images.c.steps
     statement = (
         sa.select(*columns, jobs.c.interaction_id, jobs.c.user_id)
@@ -267,7 +267,7 @@ async def _counted(
     order: sa.Tuple,
     points: Iterable[Point],
 ) -> dict[Point, tuple[int, ...]]:
-    """What `statement` sums up in front of each of these points of an order, which is gone through once."""
+    """Return the sums of `statement` before each of these points, with one pass over the order."""
     found: dict[Point, tuple[int, ...]] = {}
     last: Point | None = None
     for point in sorted(set(points)):

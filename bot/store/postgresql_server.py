@@ -9,21 +9,21 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import ConfigurationError
 
-# What an address may say after its question mark, as asyncpg takes it.
+# The query parameters of an address, as asyncpg takes them.
 _TEXTS = {"host", "port", "user", "password", "passfile", "service", "servicefile", "database", "ssl"}
 _TEXTS |= {"target_session_attrs", "krbsrvname", "gsslib", "prepared_statement_cache_size"}
 _NUMBERS = {"timeout": float, "command_timeout": float, "statement_cache_size": int}
-# Without these a server that hangs would hang the bot, whose workers would not even notice lost leases.
+# Without these a hanging server would hang the bot, and workers would not notice lost leases.
 _PATIENCE = {"timeout": 10.0, "command_timeout": 30.0}
 _SETTINGS = {
     "application_name": "sdjax-bot",
-    # A machine that lost its power never says goodbye: what it had locked must not stay so for hours.
+    # A machine that loses its power closes no connection: its locks must not stay for hours.
     "idle_in_transaction_session_timeout": "60s",
 }
 
 
 def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
-    """An engine whose transactions are READ COMMITTED unless an option says otherwise; connects to nothing.
+    """Return an engine whose transactions are READ COMMITTED by default; connects to nothing.
 
     Raises ConfigurationError without the driver, or for options that the driver does not have.
     """
@@ -49,7 +49,7 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
 
 
 def postgresql_place(url: sa.URL) -> str:
-    """The database's address without passwords, as messages name it."""
+    """Return the database's address without passwords, for messages."""
     return url.difference_update_query(["password"]).render_as_string(hide_password=True)
 
 

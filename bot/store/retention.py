@@ -1,8 +1,8 @@
-"""Verbs that bound what is kept: files by age and by size, old jobs by age, files that no job names.
+"""Bounds on stored data: files by age and by size, jobs by age, files that no job names.
 
-Each chooses few at a time, looking in a transaction that only reads and making sure in a short one that
-writes, and says only that they are going: the caller deletes the files, then tells `files_deleted`. Whoever
-dies in between leaves them to the next, by `unfinished_deletions`.
+Each verb chooses a few files at a time: it searches in a transaction that only reads, checks again in a short
+one that writes, and marks them as going. The caller deletes the files, then calls `files.note_deleted`. When
+a process dies in between, another finds the files by `unfinished_deletions`.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from bot.jobs import FileState
+from bot.jobs import DELETION_SECONDS, FileState
 from bot.store.database import Verbs, insert
-from bot.store.files import GOING_SECONDS, let_go, named
+from bot.store.files import let_go, named
 from bot.store.forgetting import files_of
 from bot.store.tables import HOLDS_TOKEN, deliveries, duties, files, images, jobs, start_pictures
 from bot.store.transitions import ACTIVE
 
 _KEPT = files.c.state == FileState.KEPT
-# The same, said so that no database looks for a few names among all files that are kept.
+# The same as `named`, in a form for which no database scans all kept files.
 _STILL_KEPT = files.c.state.not_in([state for state in FileState if state is not FileState.KEPT])
 
 
 class Retention(Verbs):
-    """What a sweep does."""
+    """The verbs of the sweeper."""
 
     async def take_duty(self, name: str, *, holder: str, ttl: float) -> bool:
-        """Whether `holder` has this duty for the next `ttl` seconds; somebody else's ends by itself."""
+        """Return whether `holder` has this duty for the next `ttl` seconds; another holder's duty expires."""
         now = self._clock()
         mine = {"holder": holder, "expires_at": now + ttl}
         async with self._database.write() as connection:
@@ -44,15 +44,15 @@ class Retention(Verbs):
             return await connection.scalar(statement) is not None
 
     async def kept_bytes(self) -> int:
-        """How many bytes all files have that are kept, as far as that is known."""
+        """Return the bytes of all kept files, as far as they are known."""
         statement = sa.select(sa.func.coalesce(sa.func.sum(files.c.bytes), 0)).where(_KEPT)
         async with self._database.read() as connection:
             return int(await connection.scalar(statement) or 0)
 
     async def drop_files(self, *, before: float, limit: int, most_bytes: int | None = None) -> list[str]:
-        """Choose files last used before this time, the oldest first, that no job still needs; their names.
+        """Choose files last used before this time that no job needs, the oldest first; return their names.
 
-        At most `limit` of them, and with `most_bytes` no more than make up so many bytes.
+        At most `limit` files, and with `most_bytes` no more than make up so many bytes.
         """
         droppable = (files.c.used_at < before) & ~_needed()
         oldest = sa.select(files.c.name, files.c.bytes).where(_KEPT, droppable)
@@ -68,7 +68,7 @@ class Retention(Verbs):
         return await self._drop(few, droppable)
 
     async def drop_orphans(self, *, after: float, before: float, limit: int) -> list[str]:
-        """Choose files that were announced from `after` until before `before` and that no job names."""
+        """Choose files announced from `after` until before `before` that no job names; return their names."""
         orphaned = (files.c.used_at >= after) & (files.c.used_at < before) & ~named()
         look = sa.select(files.c.name).where(_KEPT, orphaned).order_by(files.c.used_at).limit(limit)
         async with self._database.read() as connection:
@@ -76,9 +76,9 @@ class Retention(Verbs):
         return await self._drop(few, orphaned)
 
     async def _drop(self, few: list[str], condition: sa.ColumnElement[bool]) -> list[str]:
-        """Let those of a few files go for which a condition holds that was looked for among all of them.
+        """Mark files for deletion for which the condition of the search still holds.
 
-        Looking may take long; who only reads keeps nobody from writing.
+        The search may take long; it only reads, so it blocks no writer.
         """
         if not few:
             return []
@@ -90,11 +90,11 @@ class Retention(Verbs):
         return chosen
 
     async def unfinished_deletions(self, *, limit: int) -> list[str]:
-        """Files that somebody chose and, it seems, died over before they were deleted."""
+        """Return files that a process chose for deletion so long ago that it has probably died."""
         now = self._clock()
         left = (
             sa.select(files.c.name)
-            .where(files.c.state == FileState.GOING, files.c.changed_at <= now - GOING_SECONDS)
+            .where(files.c.state == FileState.GOING, files.c.changed_at <= now - DELETION_SECONDS)
             .order_by(files.c.changed_at)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -105,10 +105,10 @@ class Retention(Verbs):
         return chosen
 
     async def forget_jobs(self, *, before: float, limit: int) -> tuple[int, list[str]]:
-        """Delete the rows of jobs that ended before this time: how many, and files that no job names now.
+        """Delete the rows of jobs that ended before this time; return how many, and the files left unnamed.
 
-        A job stays while its result is to be delivered, and while another starts from its picture: the recipe
-        is what paints that again.
+        A job stays while its result is not delivered, and while another job starts from its picture, which
+        its recipe can repaint.
         """
         others = start_pictures.alias()
         started_from = (
@@ -137,7 +137,7 @@ class Retention(Verbs):
         return len(job_ids), chosen
 
     async def forget_tokens(self, *, before: float, limit: int) -> int:
-        """Forget the interaction tokens that ended before this time, of at most `limit` jobs; of how many."""
+        """Delete the tokens of at most `limit` jobs that ended before this time; return of how many."""
         ended = HOLDS_TOKEN & (jobs.c.token_expires_at < before)
         old = sa.select(jobs.c.id).where(ended).order_by(jobs.c.token_expires_at).limit(limit)
         async with self._database.read() as connection:
@@ -151,7 +151,7 @@ class Retention(Verbs):
             return (await connection.execute(forgotten)).rowcount
 
     async def note_files(self, found: Mapping[str, int]) -> None:
-        """Files that are there, with their bytes: those unknown so far count as used now."""
+        """Record files that exist, with their bytes; a file without a row counts as used now."""
         async with self._database.read() as connection:
             look = sa.select(files.c.name).where(files.c.name.in_(found), files.c.bytes.is_not(None))
             known = set(await connection.scalars(look))
@@ -170,7 +170,7 @@ class Retention(Verbs):
 
 
 def _needed() -> sa.ColumnElement[bool]:
-    """Whether a job that has not ended paints or starts from the file, or its result is still to be shown."""
+    """Return the condition that an active job, or a result that is not delivered yet, needs the file."""
     started = sa.exists().where(
         start_pictures.c.artifact == files.c.name,
         start_pictures.c.job_id == jobs.c.id,

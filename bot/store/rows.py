@@ -16,23 +16,23 @@ from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as JSON takes it."""
+    """Return the recipe as JSON values."""
     return {**asdict(recipe), "sampler": recipe.sampler.value}
 
 
 def recipe_from(values: dict[str, Any]) -> Recipe:
-    """The recipe that `recipe_values` wrote, today or in a version that knew fewer values."""
+    """Return the recipe that `recipe_values` wrote, now or in a version with fewer values."""
     loras = tuple(Lora(**lora) for lora in values.get("loras", ()))
     return Recipe(**{**values, "sampler": Sampler(values["sampler"]), "loras": loras})
 
 
 def offer_values(offer: Offer) -> dict[str, Any]:
-    """The offer as JSON takes it."""
+    """Return the offer as JSON values."""
     return {**asdict(offer), "sampler": offer.sampler.value}
 
 
 def offer_from(values: dict[str, Any]) -> Offer:
-    """The offer that `offer_values` wrote, perhaps in a version that knew more values."""
+    """Return the offer that `offer_values` wrote, perhaps in a version with more values."""
     known = {field.name: values[field.name] for field in fields(Offer) if field.name in values}
     sizes = tuple((width, height) for width, height in known["sizes"])
     kept = {"sizes": sizes, "sampler": Sampler(known["sampler"]), "loras": tuple(known["loras"])}
@@ -41,12 +41,12 @@ def offer_from(values: dict[str, Any]) -> Offer:
 
 
 def notes_values(notes: Notes) -> dict[str, Any]:
-    """The notes as JSON takes them."""
+    """Return the notes as JSON values."""
     return asdict(notes)
 
 
 def notes_from(values: dict[str, Any] | None) -> Notes:
-    """The notes that `notes_values` wrote; empty ones for a picture of which none were kept."""
+    """Return the notes that `notes_values` wrote; empty notes for an image without any."""
     known = dict(values or {})
     safety = known.pop("safety", None)
     if safety is not None:
@@ -56,7 +56,7 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:
-    """The jobs of these ids that exist, in the same order, each with its images."""
+    """Return the jobs of these ids that exist, in the same order, each with its images."""
     rows = await connection.execute(sa.select(jobs).where(jobs.c.id.in_(job_ids)))
     job_rows = {row.id: row for row in rows}
     of_job: dict[str, list[ImageRecord]] = {job_id: [] for job_id in job_rows}
@@ -69,7 +69,7 @@ async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list
 
 
 async def load_job(connection: AsyncConnection, job_id: str) -> Job:
-    """The job of this id, or UnknownJob."""
+    """Return the job of this id; raises UnknownJob."""
     found = await load_jobs(connection, [job_id])
     if not found:
         raise UnknownJob(job=job_id)

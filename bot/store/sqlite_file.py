@@ -17,7 +17,7 @@ from bot.store.mounts import network_file_system
 _BUSY_SECONDS = 10.0
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",  # readers never wait for the writer
-    # With NORMAL a power cut may lose the last commits: a job somebody was told is queued would be gone.
+    # With NORMAL a power cut may lose the last commits: a job that a person saw as queued would be lost.
     # FULL costs one fsync a commit (benchmarks/store.py prints what that is here).
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
@@ -26,7 +26,7 @@ CONNECTIONS = 15
 
 
 def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
-    """An engine whose transactions are BEGIN IMMEDIATE unless the option `read_only` is set."""
+    """Return an engine whose transactions are BEGIN IMMEDIATE unless the option `read_only` is set."""
     # The driver must not begin transactions by itself: `_begin` decides which kind each one is.
     engine = create_async_engine(
         url,
@@ -43,11 +43,11 @@ def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
 
 
 def check_file(url: sa.URL) -> None:
-    """Make the database's own folder and file for this user alone, and look whether they can be used; blocks.
+    """Make the database's folder and file for this user alone, and check that they can be used; blocks.
 
-    Raises ConfigurationError, StoreUnavailable or sqlite3.Error. A parent folder is not made: that it is
-    missing means a wrong path or a missing disk, not an empty queue. To fail here also spares the
-    asynchronous driver a failed start, after which its thread would talk to a closed event loop.
+    Raises ConfigurationError, StoreUnavailable or sqlite3.Error. A missing parent folder is not made: it
+    means a wrong path or a missing disk, not an empty queue. A failure here also spares the asynchronous
+    driver a failed start, after which its thread would use a closed event loop.
     """
     path = Path(sqlite_path(url))
     try:
@@ -59,7 +59,7 @@ def check_file(url: sa.URL) -> None:
             f"{path} lies on a network file system ({kind}), where SQLite's queue is not safe: let "
             "queue.database name a file on a disk of this machine, or a PostgreSQL database."
         )
-    with suppress(OSError):  # SQLite says in its own words what is wrong with the path
+    with suppress(OSError):  # SQLite's own error says what is wrong with the path
         make_file(path)
     with closing(sqlite3.connect(path, timeout=_busy_seconds(url))) as connection:
         connection.execute("PRAGMA schema_version")
@@ -68,7 +68,7 @@ def check_file(url: sa.URL) -> None:
 
 
 def sqlite_path(url: sa.URL) -> str:
-    """The database's file, spelled out, as messages name it."""
+    """Return the absolute path of the database's file, for messages."""
     return str(Path(str(url.database)).absolute())
 
 
@@ -88,6 +88,6 @@ def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
 
 
 def _begin(connection: sa.Connection) -> None:
-    # A transaction that read first and writes later would fail with “locked” instead of waiting its turn.
+    # A transaction that reads first and writes later would fail with “locked” instead of waiting.
     read_only = connection.get_execution_options().get("read_only")
     connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

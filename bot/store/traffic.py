@@ -1,7 +1,7 @@
-"""How lanes share the devices, and how that will change while one waits; no I/O.
+"""How lanes share the devices, and how that changes while an image waits; no I/O.
 
-What a step takes in a lane is measured while others take turns with it. Once the others have nothing left it
-goes faster, and slower once more of them have work.
+The pace of a lane is measured while other lanes share the devices. It rises when another lane runs out of
+work, and falls when another lane gets work.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """One lane: its seats, how many of them are taken, and the seconds that a step takes there as it is now.
+    """One lane: its seats, how many are taken, and its present seconds for a step.
 
-    `left` are the steps of all images that wait or run, `inflow` those that come in a second.
+    `left` are the steps of all waiting and running images, `inflow` the steps that arrive in a second.
     """
 
     seats: int
@@ -25,15 +25,15 @@ class Flow:
 
 
 def faster(lane: str, steps: float, flows: Mapping[str, Flow]) -> float:
-    """What part of the seconds told by its present pace so many steps of a lane will take.
+    """Return the ratio of the expected seconds of so many steps of a lane to those at its present pace.
 
-    The devices' time goes to lanes by the seats that each wants. Each other lane is worked off meanwhile, and
-    then takes no more than what comes in.
+    Lanes share the devices' time by the seats that each wants. Each other lane is worked off meanwhile, and
+    then takes only what its inflow needs.
     """
     mine = flows[lane]
     busy = {name: flow for name, flow in flows.items() if flow.taken or name == lane}
     taken = sum(max(1, flow.taken) for flow in busy.values())
-    # Seconds of all devices that one step of one image takes.
+    # Seconds of all devices for one step of one image.
     costs = {name: flow.pace * max(1, flow.taken) / taken / flow.seats for name, flow in busy.items()}
     left = {name: flow.left * costs[name] for name, flow in busy.items() if name != lane}
     coming = {name: flow.inflow * costs[name] for name, flow in busy.items() if name != lane}

@@ -1,4 +1,4 @@
-"""The only statements that change a state; what is final stays so by their WHERE."""
+"""The statements that change a state; their WHERE keeps final states final."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ RESULT = "result"  # the kind of delivery that brings a job's pictures
 
 
 def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Update:
-    """The statement that brings the images of `condition` to `to`, where that is allowed at all."""
-    # Said as what it must not be: then no database looks for the few images among all that wait.
+    """Return the statement that moves the images of `condition` to `to`, from states that allow it."""
+    # Excluding the other states keeps databases from searching the index of states first.
     never = [state for state, following in ALLOWED.items() if to not in following]
     return sa.update(images).where(condition, images.c.state.not_in(never)).values(state=to, **values)
 
 
 async def lock_job(connection: AsyncConnection, job_id: str) -> None:
-    """Make other transactions on this job wait, so that of its last images exactly one ends the job.
+    """Lock a job's row, so that of its last images exactly one ends the job.
 
-    Comes before all that is changed of a job, its images and its delivery: with one order for everybody
-    no two transactions wait for each other. Claims, which begin with images, wait for no job.
+    The lock comes before every change of the job, its images and its delivery: one lock order prevents
+    deadlocks. Claims begin with images and wait for no job.
     """
     await connection.execute(sa.select(jobs.c.id).where(jobs.c.id == job_id).with_for_update())
 
 
 async def lock_jobs(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[str]:
-    """`lock_job` for each job that has an image of `which`, in one order for everybody; their ids."""
+    """Lock each job that has an image of `which`, in the order of ids, and return their ids."""
     job_ids = sa.select(images.c.job_id).where(which)
     statement = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
     return list(await connection.scalars(statement.with_for_update()))
 
 
 async def lock_owned_job(connection: AsyncConnection, job_id: str, user_id: int | None) -> None:
-    """`lock_job` for somebody who asks: raises UnknownJob, or NotYours unless `user_id` is None."""
+    """Lock a job for the person `user_id`, None for a moderator; raises UnknownJob, or NotYours."""
     await lock_job(connection, job_id)
     owner = await connection.scalar(sa.select(jobs.c.user_id).where(jobs.c.id == job_id))
     if owner is None:
@@ -52,7 +52,7 @@ async def lock_owned_job(connection: AsyncConnection, job_id: str, user_id: int 
 
 
 async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> bool:
-    """Derive the job's state from its images'; once it is final, its result is to be delivered.
+    """Derive the job's state from the states of its images; a final state makes its result due.
 
     Returns whether the job became final now.
     """
@@ -77,7 +77,7 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
 
 
 async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float) -> bool:
-    """Cancel what is not final of a job whose row is locked; what never ran costs its user nothing.
+    """Cancel the images of a locked job that are not final; images that never ran are refunded.
 
     Returns whether the job became final now.
     """
@@ -96,6 +96,6 @@ async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float)
 async def refund(
     connection: AsyncConnection, user_id: int | sa.ScalarSelect[int], shares: Iterable[float]
 ) -> None:
-    """Give a user back what images that were never painted moved their last tag by."""
+    """Take back what images that never ran added to a user's last tag."""
     tag = last_tags.c.tag - fairness.refund(shares)
     await connection.execute(sa.update(last_tags).where(last_tags.c.user_id == user_id).values(tag=tag))

@@ -16,9 +16,8 @@ from dataclasses import replace
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from bot.album import keep
-from bot.artifacts import Artifacts
 from bot.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
+from bot.files import Artifacts, Files
 from bot.jobs import LostFile, Painter
 from bot.log import about
 from bot.retries import while_unavailable
@@ -70,6 +69,7 @@ class Repaint:
         self._engine = engine
         self._store = store
         self._artifacts = artifacts
+        self._files = Files(store.files, artifacts)
         self._retry_seconds = retry_seconds
         self._threads = Threads("pictures", most=1)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -170,7 +170,7 @@ class Repaint:
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
         if await self._artifacts.name(png, PNG) != name:
             raise LostForGood(f"The recipe of {name} now gives another picture.", failure=START_CHANGED)
-        await self._persistently(lambda: keep(self._store, self._artifacts, png, PNG))
+        await self._persistently(lambda: self._files.keep(png, PNG))
         return png
 
     async def _request(self, name: str, painter: Painter, begun: Begun) -> Request:

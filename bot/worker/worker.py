@@ -12,9 +12,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
-from bot.album import keep
-from bot.artifacts import Artifacts
 from bot.errors import StaleLease, StoreUnavailable
+from bot.files import Artifacts, Files
 from bot.heap import trim_regularly
 from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, SafetyPolicy, Showing
 from bot.log import about
@@ -66,7 +65,7 @@ class Worker:
     ) -> None:
         self._engine = engine
         self._store = store
-        self._artifacts = artifacts
+        self._files = Files(store.files, artifacts)
         self._name = name
         self._lease_seconds = lease_seconds
         self._drain_seconds = drain_seconds
@@ -261,7 +260,7 @@ class Worker:
     async def _keep(self, claim: Claim, image: Image) -> str:
         extra = metadata_of(claim.job_id)
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
-        return await self._persistently(lambda: keep(self._store, self._artifacts, png, PNG))
+        return await self._persistently(lambda: self._files.keep(png, PNG))
 
     async def _record(self, verb: Callable[[], Awaitable[object]], event: str) -> None:
         """Record the end of an image, and count it as `event`. A lost image is only counted."""

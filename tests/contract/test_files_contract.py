@@ -7,9 +7,8 @@ from finished_jobs import OTHER, PICTURE, delivered, painted
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
-from bot.jobs import Painter
+from bot.jobs import DELETION_SECONDS, Painter
 from bot.store import Store
-from bot.store.files import GOING_SECONDS
 
 LANE = RECIPE.lane
 
@@ -30,7 +29,7 @@ async def test_a_deletion_whose_process_died_is_finished_by_another_and_blocks_n
         job = await delivered(store, number, name)
         await store.deliveries.delete_result(job.id, user_id=None)
     assert await store.retention.unfinished_deletions(limit=9) == []
-    clock.now += GOING_SECONDS
+    clock.now += DELETION_SECONDS
     assert await store.files.expect(PICTURE, size=100)
     assert await store.retention.unfinished_deletions(limit=9) == [OTHER]
 
@@ -40,7 +39,7 @@ async def test_a_file_that_was_deleted_after_all_is_not_taken_for_deleted_once_i
 ) -> None:
     job = await delivered(store, 1, PICTURE)
     await store.deliveries.delete_result(job.id, user_id=None)
-    clock.now += GOING_SECONDS
+    clock.now += DELETION_SECONDS
     assert await store.files.expect(PICTURE, size=7)
     await store.files.note_deleted([PICTURE])
     assert await store.retention.kept_bytes() == 7

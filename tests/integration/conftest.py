@@ -17,8 +17,8 @@ from sandbox_bot import SmallBot
 from sandbox_tools import FakeClock, MakeBot, MakeMember
 from serving import Served, serving
 
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.files.artifacts import Artifacts
 from bot.front.address import use_address
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox

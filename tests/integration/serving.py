@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.sender import Sender
+from bot.files.artifacts import Artifacts
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.jobs import Job

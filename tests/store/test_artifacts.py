@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from stores import hanging_files, small_disk
 
-from bot.artifacts import Artifacts
 from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
+from bot.files.artifacts import Artifacts
 
 PICTURE = b"\x89PNG" + bytes(range(256)) * 64
 DIGEST = hashlib.sha256(PICTURE).hexdigest()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.artifacts import Artifacts
 from bot.errors import StoreUnavailable
+from bot.files.artifacts import Artifacts
 from bot.membership.folders import folder_id
 from bot.store import Store
 from bot.store.mounts import network_file_system

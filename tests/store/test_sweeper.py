@@ -15,10 +15,10 @@ from recipes import origin, recipe
 from stores import TTL, Clock
 
 from bot import sweeper
-from bot.album import drop, keep
-from bot.artifacts import PART_SECONDS, Artifacts
 from bot.config import RetentionConfig
 from bot.errors import MissingArtifact, StoreUnavailable
+from bot.files import Files
+from bot.files.artifacts import PART_SECONDS, Artifacts
 from bot.jobs import Job
 from bot.store import Store
 from bot.sweeper import YOUNG_SECONDS, Bounds, Sweeper
@@ -58,7 +58,7 @@ async def painted(store: Store, artifacts: Artifacts, number: int, *, start: str
     """A job that is finished and delivered."""
     job = await store.jobs.enqueue(recipe(init_image=start), origin(number))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-    name = await keep(store, artifacts, bytes_of(number), ".png")
+    name = await Files(store.files, artifacts).keep(bytes_of(number), ".png")
     job = await store.leases.complete(claim, artifact=name, seconds=1.0)
     for delivery in await store.deliveries.undelivered(limit=9):
         await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=1)
@@ -117,8 +117,8 @@ async def test_without_bounds_everything_is_kept(store: Store, artifacts: Artifa
 async def test_the_start_picture_of_a_refused_job_is_deleted_and_of_an_accepted_job_kept(
     store: Store, artifacts: Artifacts, clock: Clock
 ) -> None:
-    await keep(store, artifacts, bytes_of(1), ".png")
-    accepted = await keep(store, artifacts, bytes_of(2), ".png")
+    await Files(store.files, artifacts).keep(bytes_of(1), ".png")
+    accepted = await Files(store.files, artifacts).keep(bytes_of(2), ".png")
     await store.jobs.enqueue(recipe(init_image=accepted), origin(1))
     sweeping = make(store, artifacts, clock)
     await sweeping.sweep()
@@ -159,10 +159,10 @@ async def test_a_file_that_is_being_written_again_is_not_deleted(
     job = await painted(store, artifacts, 1)
     clock.now += 31 * DAY
     chosen = await store.retention.drop_files(before=clock.now, limit=9)
-    writing = asyncio.create_task(keep(store, artifacts, bytes_of(1), ".png"))
+    writing = asyncio.create_task(Files(store.files, artifacts).keep(bytes_of(1), ".png"))
     done, _ = await asyncio.wait({writing}, timeout=0.05)
     assert not done
-    assert await drop(store, artifacts, chosen) == 1
+    assert await Files(store.files, artifacts).drop(chosen) == 1
     assert {await writing} == names(job) == await there(artifacts)
 
 
@@ -189,7 +189,7 @@ async def test_a_sweep_that_ended_early_misses_no_orphan(
 ) -> None:
     monkeypatch.setattr(sweeper, "ROWS_PER_TRANSACTION", 1)
     artifacts = Artifacts(str(tmp_path / "results"))
-    orphans = [await keep(store, artifacts, bytes_of(number), ".png") for number in (1, 2)]
+    orphans = [await Files(store.files, artifacts).keep(bytes_of(number), ".png") for number in (1, 2)]
     sweeping = make(store, artifacts, clock)
     await sweeping.sweep()
     folders = [tmp_path / "results" / name[:2] for name in orphans]

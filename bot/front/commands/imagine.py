@@ -10,8 +10,8 @@ from typing import Any
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
-from bot.album import Kept, keep_for_now, take_back
 from bot.errors import StoreUnavailable, UserMistake
+from bot.files import KeptFile
 from bot.front.answers import add
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.options import (
@@ -216,11 +216,11 @@ async def _started_from(
     """Fetch, clean and keep what is started from; nothing of it stays of a request that is refused."""
     services = services_of(interaction)
     picture, hole = await _clean(interaction, image=image, mask=mask)
-    kept: list[Kept] = []
+    kept: list[KeptFile] = []
     try:
         for png in (picture.png, hole):
             if png is not None:
-                kept.append(await keep_for_now(services.store, services.artifacts, png, ".png"))
+                kept.append(await services.files.keep_for_now(png, ".png"))
         yield start_from(
             recipe,
             asked,
@@ -234,10 +234,10 @@ async def _started_from(
         raise
 
 
-async def _take_back(services: Services, kept: Sequence[Kept]) -> None:
+async def _take_back(services: Services, kept: Sequence[KeptFile]) -> None:
     """Delete the files of a refused request; where the queue is away, the sweep finds them."""
     try:
-        await take_back(services.store, services.artifacts, kept)
+        await services.files.take_back(kept)
     except StoreUnavailable as error:
         log.warning("%d files of a refused request wait for the sweep: %s", len(kept), error)
 

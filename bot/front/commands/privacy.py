@@ -10,10 +10,10 @@ import aiohttp
 import discord
 from discord.app_commands import locale_str
 
-from bot.album import forget
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.layout import layout
 from bot.delivery.render import MessageContent, Tone
+from bot.erasure import forget
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.answers import page
 from bot.front.command_tree import Command, make_command
@@ -126,7 +126,7 @@ async def forget_all(interaction: Interaction) -> None:
                 stayed.append(address)
 
     user_id = interaction.user.id
-    count = await forget(services.store, services.artifacts, user_id=user_id, first=remove_messages)
+    count = await forget(services.store.erasure, services.files, user_id=user_id, first=remove_messages)
     said = texts.ngettext("{count} request was deleted.", "{count} requests were deleted.", count)
     if stayed:
         said += " " + texts.gettext(

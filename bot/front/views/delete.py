@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import discord
 
-from bot.album import drop
 from bot.front.first_answers import acknowledge_press
 from bot.front.permissions import asker
 from bot.front.services import Interaction, services_of
@@ -19,7 +18,7 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     services = services_of(interaction)
     job = await services.store.jobs.get(job_id)
     names = await services.store.deliveries.delete_result(job_id, user_id=asker(interaction, job))
-    await drop(services.store, services.artifacts, names)
+    await services.files.drop(names)
     with suppress(discord.NotFound):  # somebody deleted the message meanwhile
         await interaction.delete_original_response()
 

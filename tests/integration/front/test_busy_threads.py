@@ -11,8 +11,8 @@ from front_tools import queued, text_of
 from serving import Served, serving
 from stores import hanging_files
 
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store

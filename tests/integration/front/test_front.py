@@ -9,9 +9,9 @@ import pytest
 from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
 from serving import Served, serving, until
 
-from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.errors import ConfigurationError, StoreUnavailable
+from bot.files.artifacts import Artifacts
 from bot.jobs import Job, Origin, Recipe
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID

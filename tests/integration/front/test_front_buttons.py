@@ -6,8 +6,8 @@ import pytest
 from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
 from serving import Served, serving
 
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.files.artifacts import Artifacts
 from bot.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox

@@ -8,8 +8,8 @@ from front_tools import ephemeral, finished, queued, text_of
 from recipes import origin, recipe
 from serving import Served, serving, until
 
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox

@@ -12,9 +12,9 @@ from front_tools import finished, job_of, queued, refusal
 from serving import Served, serving
 from test_front_pictures import picture
 
-from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.errors import StoreUnavailable
+from bot.files.artifacts import Artifacts
 from bot.front import decoding
 from bot.front.pictures import Picture
 from bot.sandbox.client import Member

@@ -9,8 +9,8 @@ import PIL.Image
 from front_tools import finished, job_of, queued, refusal, text_of
 from serving import Served, serving, until
 
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.files.artifacts import Artifacts
 from bot.jobs import Job, State
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk

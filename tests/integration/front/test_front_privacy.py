@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from front_tools import ephemeral, finished, job_of, queued, text_of
 from serving import Served, until
 
-from bot.album import forget
+from bot.erasure import forget
 from bot.errors import MissingArtifact
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
@@ -118,7 +118,7 @@ async def test_a_result_on_its_way_while_everything_is_deleted_does_not_stay(
     monkeypatch.setattr(served.artifacts, "get", slow)
     await served.paint(job.id)
     await sending.wait()
-    await forget(served.store, served.artifacts, user_id=RAVI)
+    await forget(served.store.erasure, served.bot.services.files, user_id=RAVI)
     deleted.set()
     await ravi.wait_for_message(lambda message: bool(message["attachments"]))
 

@@ -11,8 +11,8 @@ from front_tools import text_of
 from recipes import origin, recipe
 from serving import Served, serving, until
 
-from bot.artifacts import Artifacts
 from bot.config import Config, DiscordConfig
+from bot.files.artifacts import Artifacts
 from bot.membership.processes import Process, Processes
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE

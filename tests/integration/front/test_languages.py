@@ -8,8 +8,8 @@ import pytest
 from front_tools import refusal
 from serving import serving
 
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox

@@ -10,8 +10,8 @@ import pytest
 from checkpoints import make_tiny_checkpoint
 from serving import Served, serving
 
-from bot.artifacts import Artifacts
 from bot.config import Config, ModelConfig
+from bot.files.artifacts import Artifacts
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.worker.worker import Worker

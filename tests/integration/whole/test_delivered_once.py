@@ -15,13 +15,13 @@ from discord_spec import Documents
 from recipes import RECIPE, origin
 from serving import Served, serving, until
 
-from bot.artifacts import Artifacts
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks
 from bot.delivery.render import MessageContent
 from bot.delivery.sender import Sender, Sent
 from bot.errors import StoreUnavailable
+from bot.files.artifacts import Artifacts
 from bot.jobs import Delivery
 from bot.sandbox.client import Member
 from bot.sandbox.rules import NONCE_SECONDS

@@ -14,8 +14,8 @@ import PIL.Image
 import pytest
 from serving import Served, serving, until
 
-from bot.artifacts import Artifacts
 from bot.config import Config
+from bot.files.artifacts import Artifacts
 from bot.front.commands.history import message_address
 from bot.jobs import Claim, Job, LostFile
 from bot.sandbox.client import Member

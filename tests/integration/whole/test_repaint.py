@@ -17,9 +17,9 @@ import pytest
 from recipes import origin, recipe
 from serving import Served, until
 
-from bot.album import keep
-from bot.artifacts import Artifacts
 from bot.errors import MissingArtifact
+from bot.files import Files
+from bot.files.artifacts import Artifacts
 from bot.jobs import Job, Recipe, State
 from bot.sandbox.client import Member
 from bot.store import Store
@@ -100,7 +100,7 @@ async def test_a_damaged_picture_is_repainted(
 async def test_a_lost_upload_is_not_repainted_and_fails_the_image(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    upload = await keep(store, artifacts, b"what a person sent", ".png")
+    upload = await Files(store.files, artifacts).keep(b"what a person sent", ".png")
     await artifacts.delete(upload)
     async with working(tiny_engine, store, artifacts):
         failed = await painted(store, replace(SMALL, init_image=upload), 1)
@@ -112,7 +112,7 @@ async def test_a_lost_picture_of_a_size_that_is_no_longer_offered_is_not_repaint
 ) -> None:
     old = await store.jobs.enqueue(replace(SMALL, width=128), origin(1))
     (claim,) = await store.leases.claim("another", limit=1, ttl=60.0)
-    lost = await keep(store, artifacts, b"a picture of that size", ".png")
+    lost = await Files(store.files, artifacts).keep(b"a picture of that size", ".png")
     await store.leases.complete(claim, artifact=lost, seconds=1.0)
     await artifacts.delete(lost)
     async with working(tiny_engine, store, artifacts):
@@ -129,14 +129,14 @@ async def test_a_lost_picture_that_only_another_worker_repaints_is_waited_for(
     await store.jobs.enqueue(other, origin(1))
     (claim,) = await store.leases.claim("another", limit=1, ttl=60.0)
     png = encode_png(np.zeros((64, 128, 3), np.uint8), other.request(0))
-    lost = await keep(store, artifacts, png, ".png")
+    lost = await Files(store.files, artifacts).keep(png, ".png")
     await store.leases.complete(claim, artifact=lost, seconds=1.0)
     await artifacts.delete(lost)
 
     async def paint_again() -> bool:
         if not await store.files.claim_lost([other.lane], limit=1, ttl=60.0):
             return False
-        await keep(store, artifacts, png, ".png")
+        await Files(store.files, artifacts).keep(png, ".png")
         await store.files.end_wait(lost)
         return True
 
@@ -193,7 +193,7 @@ async def test_a_recipe_that_now_gives_another_picture_does_not_replace_the_lost
 ) -> None:
     await store.jobs.enqueue(SMALL, origin(1))
     (claim,) = await store.leases.claim("another", limit=1, ttl=60.0)
-    lost = await keep(store, artifacts, b"painted by earlier weights", ".png")
+    lost = await Files(store.files, artifacts).keep(b"painted by earlier weights", ".png")
     await store.leases.complete(claim, artifact=lost, seconds=1.0)
     await artifacts.delete(lost)
     async with working(tiny_engine, store, artifacts):

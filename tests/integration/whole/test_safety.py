@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from serving import Served, serving
 
-from bot.artifacts import Artifacts
 from bot.config import Config, ModelConfig
+from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox

@@ -17,7 +17,7 @@ import pytest
 from recipes import ORIGIN, origin, recipe
 from serving import until
 
-from bot.artifacts import Artifacts
+from bot.files.artifacts import Artifacts
 from bot.jobs import Claim, ImageRecord, Job, State
 from bot.store import Store
 from bot.worker.worker import Worker

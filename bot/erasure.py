@@ -1,0 +1,38 @@
+"""Deletes everything that is stored of one person or of one server."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from bot.files import Files
+from bot.jobs import Job
+from bot.store.forgetting import Erasure
+
+JOBS_AT_ONCE = 25
+
+
+async def _leave_alone(_jobs: Sequence[Job]) -> None:
+    """Do nothing with jobs before their rows go."""
+
+
+async def forget(
+    rows: Erasure,
+    files: Files,
+    *,
+    user_id: int | None = None,
+    guild_id: int | None = None,
+    first: Callable[[Sequence[Job]], Awaitable[None]] = _leave_alone,
+) -> int:
+    """Delete all jobs of one person or of one server with their files, the newest first; return how many.
+
+    `first` is called with some jobs at a time before their rows go, so that a deletion that was interrupted
+    can be repeated. Raises StoreUnavailable.
+    """
+    forgotten = 0
+    while jobs := await rows.jobs_of(user_id=user_id, guild_id=guild_id, limit=JOBS_AT_ONCE):
+        await first(jobs)
+        await files.drop(await rows.erase([job.id for job in jobs]))
+        forgotten += len(jobs)
+    if user_id is not None:
+        await rows.erase_share(user_id)
+    return forgotten

@@ -1,0 +1,96 @@
+"""Files and their rows, changed in the order that loses nothing.
+
+keep     row ──► file      a sweep never deletes a file whose row is there
+drop     file ──► row      a row says that its file may be there until the file is gone
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from bot.errors import StoreUnavailable
+from bot.files.artifacts import Artifacts
+from bot.jobs import DELETION_SECONDS
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 20
+PAUSE_SECONDS = 0.1  # a deletion takes milliseconds
+
+
+class FileRows(Protocol):
+    """The rows of files, as `store.files` is; each method raises StoreUnavailable."""
+
+    async def expect(self, name: str, *, size: int) -> float | None:
+        """Announce a file that is about to be written; None while the file is being deleted."""
+        ...
+
+    async def drop_unused(self, expected: Mapping[str, float]) -> list[str]:
+        """Choose the files that nothing has used since for deletion, and return their names."""
+        ...
+
+    async def note_deleted(self, names: Collection[str]) -> None:
+        """Record that files are gone."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptFile:
+    """A file that was kept, and when the store counted it as used."""
+
+    name: str
+    used_at: float
+
+
+class Files:
+    """Keeps files in `artifacts` and their rows in `rows`; its methods raise StoreUnavailable."""
+
+    def __init__(self, rows: FileRows, artifacts: Artifacts) -> None:
+        self._rows = rows
+        self._artifacts = artifacts
+
+    async def keep(self, data: bytes, suffix: str) -> str:
+        """Store `data` and return its name; no sweep deletes the file before a job can name it."""
+        return (await self.keep_for_now(data, suffix)).name
+
+    async def keep_for_now(self, data: bytes, suffix: str) -> KeptFile:
+        """Store `data` as a file that `take_back` may delete again."""
+        name = await self._artifacts.name(data, suffix)
+        for _ in range(ATTEMPTS):
+            used_at = await self._rows.expect(name, size=len(data))
+            if used_at is not None:
+                return KeptFile(name=await self._artifacts.put(data, suffix), used_at=used_at)
+            await asyncio.sleep(PAUSE_SECONDS)
+        raise StoreUnavailable(f"The file {name} is being deleted.")
+
+    async def take_back(self, kept: Collection[KeptFile]) -> None:
+        """Delete the files of a refused request, unless another request uses them by now."""
+        await self.drop(await self._rows.drop_unused({file.name: file.used_at for file in kept}))
+
+    async def drop(self, names: Collection[str]) -> int:
+        """Delete files that the store has chosen, and return how many are gone.
+
+        A file that cannot be deleted, or not in time, stays chosen, and a later sweep tries again.
+        """
+        deleted: list[str] = []
+        until = time.monotonic() + DELETION_SECONDS / 2  # then other processes may write them
+        for name in names:
+            if time.monotonic() > until:
+                break
+            try:
+                await self._artifacts.delete(name)
+            except StoreUnavailable as error:
+                log.warning("the file %s is still there: %s", name, error)
+            except ValueError as error:  # no kept file has such a name: there is nothing to delete
+                log.warning("%s", error)
+                deleted.append(name)
+            else:
+                deleted.append(name)
+        if deleted:
+            await self._rows.note_deleted(deleted)
+        return len(deleted)
