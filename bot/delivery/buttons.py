@@ -1,4 +1,4 @@
-"""Which buttons and menus a message has: what each says, and the `custom_id` by which the front knows it."""
+"""The buttons and menus of a message: labels, and the `custom_id` that the front reads at a press."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ REFUSALS = frozenset(
         "start_changed",
     }
 )
-"""Failures that the same request meets again."""
+"""Failures that a repeat of the request would meet again."""
 
 REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered"})
-"""Those of them that concern nobody but the person who chose the settings."""
+"""Failures of the chosen settings, which only the person who chose them is told."""
 
 NOT_AGAIN = REFUSALS | {"worker_died"}  # the next seed of a request that killed two workers may kill two more
 
@@ -42,7 +42,7 @@ class ButtonContent:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One choice of a menu; `value` is what the front is told, `description` a line below the label."""
+    """One choice of a menu; the front gets `value`, and `description` is a line below the label."""
 
     label: str
     value: str
@@ -51,7 +51,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class MenuContent:
-    """A menu of which at most `most` choices are taken at once."""
+    """A menu in which at most `most` choices can be taken at once."""
 
     custom_id: str
     placeholder: str
@@ -60,17 +60,17 @@ class MenuContent:
 
 
 def active_rows(job: Job, texts: Texts) -> tuple[Row, ...]:
-    """The buttons of a job that has not ended."""
+    """Return the buttons of an active job."""
     return ((ButtonContent(label=texts.gettext("Cancel"), custom_id=f"cancel:{job.id}", dangerous=True),),)
 
 
 def final_rows(
     job: Job, done: Sequence[ImageRecord], offers: Sequence[Offer], texts: Texts
 ) -> tuple[Row, ...]:
-    """The buttons of a job that has ended, of whose pictures `done` are shown.
+    """Return the buttons of a job that has ended and shows the pictures `done`.
 
-    A picture alone has all its buttons in one row; of several, each has its own, numbered as they stand in
-    the grid.
+    A single picture has all its buttons in one row. Several pictures have buttons each, numbered as in the
+    grid.
     """
     button = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
     again = () if all_failed(job, NOT_AGAIN) else (button,)
@@ -85,13 +85,13 @@ def final_rows(
 
 
 def without_pictures(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """`rows` less what only a picture whose file is there has: buttons that name one beside their job."""
+    """Return `rows` without the buttons that name a picture, for a message whose files are gone."""
     kept = (tuple(button for button in row if button.custom_id.count(":") == 1) for row in rows)
     return tuple(row for row in kept if row)
 
 
 def all_failed(job: Job, kinds: frozenset[str]) -> bool:
-    """Whether no picture was painted, and each that failed did so in one of these ways."""
+    """Return whether the job failed, and each of its failures is of one of these kinds."""
     if job.state is not State.FAILED:
         return False
     failures = (image.failure or "" for image in job.images if image.state is State.FAILED)
@@ -114,7 +114,7 @@ def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:
 
 
 def _rows(buttons: Sequence[ButtonContent]) -> Iterator[Row]:
-    """As few rows as there can be, as alike in length as they can be: nine in five and four."""
+    """Yield as few rows as possible, of similar length: nine buttons as five and four."""
     count = -(-len(buttons) // ROW)
     length = -(-len(buttons) // count)
     for start in range(0, len(buttons), length):

@@ -1,4 +1,4 @@
-"""Results that an earlier attempt may have posted: looked for in the channel before anything is posted again.
+"""Searches a channel for a result that an earlier attempt may have posted, before it is posted again.
 
 Discord forgets a nonce after a few minutes. An attempt whose answer was lost, or whose process was killed,
 may have posted its message all the same.
@@ -15,17 +15,17 @@ import discord
 from bot.delivery.render import MessageContent
 from bot.jobs import Delivery
 
-LOOKED_AT = 2_000  # messages, in requests of a hundred: what a busy channel has in the hours of an outage
+LOOKED_AT = 2_000  # messages, in requests of a hundred: a busy channel's during an outage of hours
 CLOCKS_APART = 300.0  # seconds between Discord's clock and ours, at most
 
 
 async def posted_earlier(
     channel: discord.abc.Messageable, delivery: Delivery, content: MessageContent, *, author_id: int
 ) -> int | None:
-    """The id of the message by `author_id` that shows `content` in `channel` already; None without one.
+    """Return the id of the message by `author_id` that shows `content` in `channel`; None without one.
 
-    Looks at messages since the job ended. A message is known by its buttons, which name the job. Raises what
-    discord.py raises.
+    Searches the messages since the job ended for the buttons, which name the job. Raises the errors of
+    discord.py.
     """
     buttons = {button.custom_id for row in content.rows for button in row}
     ended = delivery.job.finished_at or delivery.job.created_at
@@ -37,7 +37,7 @@ async def posted_earlier(
 
 
 def _custom_ids(components: Iterable[Any]) -> Iterator[str]:
-    """The custom ids of these components and of all that they hold."""
+    """Return the custom ids of these components and of the components within them."""
     for component in components:
         custom_id = getattr(component, "custom_id", None)
         if custom_id:

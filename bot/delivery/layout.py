@@ -22,7 +22,7 @@ COLOURS: Mapping[Tone, int] = MappingProxyType(
 
 
 def layout(content: MessageContent, *, file_names: Sequence[str] = ()) -> discord.ui.LayoutView:
-    """The view that shows `content`, with the attachments `file_names` as its pictures.
+    """Return the view that shows `content`, with the attachments `file_names` as its pictures.
 
     The view is stopped: the front's dynamic items answer its buttons, so discord.py need not
     remember it.

@@ -1,8 +1,8 @@
-"""The outbox: every finished job's result is sent, marked as delivered, and never lost between the two.
+"""The outbox: sends the result of every finished job, then marks the delivery.
 
-A result is an edit of the job's own message, which can be repeated without anyone seeing it, or a new
-message, which the sender looks for before it posts it again; so a crash after sending and before marking
-shows people nothing twice. What was sent and could not be marked is remembered and only marked again.
+A result is an edit of the job's own message, which can be repeated unseen, or a new message, which the sender
+looks for before it posts it again. So a crash between sending and marking shows no result twice. A result
+that was sent and could not be marked is remembered and only marked again.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ log = logging.getLogger(__name__)
 AT_ONCE = 8
 POLL_SECONDS = 1.0
 LONGEST_WAIT = 300.0
-LONGEST_PUT_OFF = 600.0  # where Discord itself says when; well below the store's FURTHEST_RETRY
+LONGEST_PUT_OFF = 600.0  # also for a wait that Discord asks for; well below the store's FURTHEST_RETRY
 SILENCE_SECONDS = 60.0
 MAX_ATTEMPTS = 60  # with the longest wait between them, more than four hours of an unreachable Discord
-LOST_SECONDS = 600.0  # for which a result waits for its files, should they have to be painted again
+LOST_SECONDS = 600.0  # for which a result waits for files that are repainted
 
 
 def backoff(attempts: int, jitter: float) -> float:
-    """Seconds to wait after `attempts` failures; `jitter` in [0, 1) spreads those that failed together."""
+    """Return the seconds to wait after `attempts` failures; `jitter`, in [0, 1), spreads the retries."""
     return min(LONGEST_WAIT, 2.0 ** min(attempts, 10)) * (0.5 + jitter / 2)
 
 
 class Outbox:
-    """Sends what the store has for `front` to deliver, several at once, one at a time for each job.
+    """Sends the results that are due for `front`, several at once, one at a time for each job.
 
     `offers`, which may change, decide which buttons a picture has.
     """
@@ -72,7 +72,7 @@ class Outbox:
         self._claiming = asyncio.Lock()
 
     async def run(self) -> None:
-        """Deliver for ever; what is being sent when this is cancelled is sent again by the next start."""
+        """Deliver until cancelled; a delivery that is cancelled is repeated by the next start."""
         try:
             while True:
                 if not await self._start_some():
@@ -81,12 +81,12 @@ class Outbox:
             await _cancelled(list(self._sending.values()))
 
     async def health(self) -> str:
-        """Whether results are looked for: "well", or what is wrong."""
+        """Return "well", or why no results are read."""
         silence = time.monotonic() - self._read_at
         return WELL if silence < SILENCE_SECONDS else f"the outbox was last read {silence:.0f} s ago"
 
     async def flush(self, *, seconds: float) -> None:
-        """Wait until nothing that is due now is left to send, at most `seconds`."""
+        """Wait until every result that is due now is sent, for at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 while await self._start_some() or self._sending:
@@ -95,10 +95,10 @@ class Outbox:
             log.warning("%d results wait for the next start to be delivered", len(self._sending))
 
     async def _start_some(self) -> bool:
-        """Begin sending what is due and not being sent yet; False when that was nothing.
+        """Begin to send the results that are due; False when there was none.
 
-        One claim at a time: `flush` runs beside `run`, and the second of two claims takes over what the first
-        one took.
+        One claim at a time: `flush` runs beside `run`, and the second of two claims would take over the
+        deliveries of the first.
         """
         async with self._claiming:
             room = AT_ONCE - len(self._sending)
@@ -118,7 +118,7 @@ class Outbox:
             return bool(new)
 
     async def _one_sent(self) -> None:
-        """Wait until something that is being sent has ended; not at all where nothing is."""
+        """Wait until one of the running deliveries has ended; return at once where none runs."""
         if self._sending:
             await asyncio.wait(list(self._sending.values()), return_when=asyncio.FIRST_COMPLETED)
 
@@ -126,7 +126,7 @@ class Outbox:
         self._sending.pop(delivery_id, None)
 
     async def _attempt(self, delivery: Delivery) -> None:
-        """Send one result; whatever goes wrong is this delivery's alone."""
+        """Send one result; an error affects this delivery only."""
         with about(delivery.job.id):
             try:
                 async with self._message_locks.of(delivery.job.id):
@@ -157,7 +157,7 @@ class Outbox:
                 await self._sender.withdraw(delivery.job, sent)
 
     async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> bool:
-        """Settle the delivery; whether its job is still wanted."""
+        """Store the outcome, and return whether the job still exists."""
         message_id, channel_id = (sent.message_id, sent.channel_id) if sent else (None, None)
         wanted = await self._store.deliveries.mark_delivered(
             delivery, outcome=outcome, message_id=message_id, channel_id=channel_id
@@ -186,8 +186,8 @@ class Outbox:
             return
         self._metrics.retries.inc()
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
-        # What is put off further is taken for older than a clock that was set back, and due at once. Until
-        # Discord wants to hear of us again an attempt costs no request: the sender knows.
+        # A later retry time would be read as written before the clock was set back, and be due at once. While
+        # Discord wants no requests an attempt makes none: the rate guard delays it.
         wait = min(max(wait, seconds), LONGEST_PUT_OFF)
         await self._store.deliveries.retry(delivery, at=self._clock() + wait)
 

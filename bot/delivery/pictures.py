@@ -1,10 +1,10 @@
-"""The file a message carries: one picture or a grid, made small enough for Discord.
+"""The file of a message: one picture or a grid, small enough for Discord.
 
-One file always suffices, so a result is never split over messages. The largest there is, nine pictures of
-2048 pixels a side, is 38 million pixels. Pictures with the spectrum of photographs take 2 to 8 MiB of that
-many as WebP of quality 90, where every server takes 10 MiB; only what is as busy as gravel goes further down
-the ladder. A grid keeps the numbers of its buttons true, which a gallery of nine files, laid out by Discord
-as it likes, would not; and whoever wants one of them alone and larger presses Enlarge.
+One file always suffices, so a result is never split over messages. The largest grid, nine pictures of 2048
+pixels a side, has 38 million pixels. Pictures with the spectrum of photographs then take 2 to 8 MiB as WebP
+of quality 90, and every server takes 10 MiB; only noise needs a smaller form. In a grid the numbers of the
+buttons match the tiles, which Discord's layout of nine files would not guarantee. Enlarge paints one picture
+alone.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from sdjax_engine.images import (
 
 SMALLEST_SIDE = 64
 LARGEST_WEBP = 16383  # pixels a side
-# A grid's PNG is about as long as those of its pictures, and WebP without loss hardly ever less than half of
-# that where it matters, with pictures that PNG does not shrink: above these, it is not worth the seconds.
+# A grid's PNG is about as large as its pictures' PNGs, and lossless WebP is seldom less than half of it for
+# pictures that compress badly. Above these ratios lossless forms are not worth their seconds.
 PNG_CHANCE = 1.5
 LOSSLESS_CHANCE = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class PictureFile:
-    """A picture as it is uploaded; `suffix` is that of its format, with the dot."""
+    """A picture as it is uploaded; `suffix` is the suffix of its format, with the dot."""
 
     data: bytes = field(repr=False)
     suffix: str
 
 
 def combine(files: Sequence[bytes]) -> bytes:
-    """One PNG of files from `encode_png`: the file itself when it is one, otherwise their grid at full size.
+    """Return one PNG of files from `encode_png`: a single file itself, several as their grid at full size.
 
-    The grid carries the recipe of its first picture and how many pictures it shows. Takes long: call it in
-    a thread.
+    The grid carries the recipe of its first picture and the number of its pictures. Takes long: call it in a
+    thread.
     """
     return files[0] if len(files) == 1 else _png(_grid(files))
 
 
 def fit(files: Sequence[bytes], limit: int) -> PictureFile:
-    """What `combine` makes of `files` in the best form of at most `limit` bytes.
+    """Return the result of `combine` in the best form of at most `limit` bytes.
 
-    As it is, then WebP, then JPEG, then smaller; where nothing fits, the smallest form there is. All carry
-    the recipe. Takes long, and of a grid about eight bytes of memory a pixel: call it in a thread.
+    The forms are PNG, WebP, JPEG, then smaller sizes; where none fits, the smallest is returned. All carry
+    the recipe. Takes long, and for a grid about eight bytes of memory a pixel: call it in a thread.
     """
     length = sum(len(file) for file in files)
     if len(files) == 1 and length <= limit:
@@ -73,7 +73,7 @@ def fit(files: Sequence[bytes], limit: int) -> PictureFile:
 
 
 def _grid(files: Sequence[bytes]) -> PIL.Image.Image:
-    pictures = (PIL.Image.open(io.BytesIO(data)) for data in files)  # one after the other: less memory
+    pictures = (PIL.Image.open(io.BytesIO(data)) for data in files)  # one at a time, to save memory
     grid = make_grid(pictures, *grid_shape(len(files)))
     with PIL.Image.open(io.BytesIO(files[0])) as first:
         grid.info = _texts(first.info, count=len(files))
@@ -81,7 +81,7 @@ def _grid(files: Sequence[bytes]) -> PIL.Image.Image:
 
 
 def _texts(info: Mapping[Any, Any], *, count: int) -> dict[str | tuple[int, int], Any]:
-    """The texts that a picture brings along, with how many more are shown beside it."""
+    """Return the texts of a picture's file, with the number of further pictures beside it."""
     recipe = json.loads(info[RECIPE_CHUNK])
     recipe["extra"]["pictures"] = str(count)
     return {PARAMETERS_CHUNK: info[PARAMETERS_CHUNK], RECIPE_CHUNK: json.dumps(recipe, sort_keys=True)}
@@ -97,9 +97,9 @@ def _png(grid: PIL.Image.Image) -> bytes:
 
 
 def _forms(whole: PIL.Image.Image, grid: bool, excess: float) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """The suffixes and encoders of a picture's forms, each losing more than the one before.
+    """Yield the suffixes and encoders of a picture's forms, each with more loss than the one before.
 
-    `excess` is how many times over the limit the PNG is, about; that of a grid is not made yet.
+    `excess` is about the ratio of the PNG to the limit; a grid's PNG is not made yet.
     """
     if grid and excess <= PNG_CHANCE:
         yield ".png", functools.partial(_png, whole)

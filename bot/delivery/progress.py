@@ -1,6 +1,6 @@
-"""Progress: the messages of active jobs follow their place and their steps, never faster than is polite.
+"""Progress: edits the messages of active jobs as their place and their steps change, within a rate.
 
-An edit that is not due yet, or that would have to wait for another, is dropped: the next one shows more.
+An edit that is not due, or would wait for another edit, is dropped: the next edit shows more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 TICK_SECONDS = 0.5
 PAINTING_SECONDS = 1.5  # between edits of one message
 WAITING_SECONDS = 5.0
-FOLLOWED = 50  # jobs, in the order they are painted
+FOLLOWED = 50  # jobs, in fair order
 EDITS_AT_ONCE = 5
 EDITS_A_TICK = 10  # 20 a second, of the 50 that Discord allows a bot for everything
 UNANNOUNCED_SECONDS = 5.0  # a job older than this and without a message lost its first answer to a restart
@@ -33,7 +33,7 @@ UNANNOUNCED_SECONDS = 5.0  # a job older than this and without a message lost it
 
 @dataclass(kw_only=True)
 class _Shown:
-    """What one message was last told, and when."""
+    """The content that a message showed last, and when it was edited."""
 
     content: MessageContent | None
     at: float
@@ -57,9 +57,9 @@ class MessageLocks:
 
 
 class Progress:
-    """Shows how far the jobs of `front` are, in their own messages.
+    """Shows the progress of the jobs of `front` in their own messages.
 
-    `fronts` says how many fronts there are: together they send no more edits than one alone.
+    `fronts` returns the number of fronts: together they send no more edits than one alone.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Progress:
         await self._edit(job.id)
 
     async def run(self) -> None:
-        """Follow the active jobs for ever."""
+        """Follow the active jobs until cancelled."""
         try:
             while True:
                 await self._tick()
@@ -117,7 +117,7 @@ class Progress:
             task.add_done_callback(self._editing.discard)
 
     async def _followed(self) -> list[Job]:
-        """The jobs to show, those included whose front has gone and that nobody else has taken up."""
+        """Return the jobs to show, and adopt jobs whose front has gone."""
         jobs = await self._store.jobs.active(front=self._front, limit=FOLLOWED)
         left = [job.id for job in jobs if job.origin.front is None]
         adopted = await self._store.deliveries.adopt(self._front, left) if left else set()
@@ -140,7 +140,7 @@ class Progress:
         return now - shown.at >= (PAINTING_SECONDS if painting else WAITING_SECONDS)
 
     async def _edit(self, job_id: str) -> None:
-        """Edit one message if it would change; only this job suffers from what goes wrong."""
+        """Edit one message if it would change; an error affects this job only."""
         with about(job_id):
             try:
                 async with self._message_locks.of(job_id):
@@ -156,7 +156,7 @@ class Progress:
     async def _edit_locked(self, job_id: str) -> None:
         job = await self._store.jobs.get(job_id)
         if job.state.final or job.origin.front != self._front:
-            return  # the outbox shows the end, and nothing may cover it; others edit what is theirs
+            return  # the outbox shows the end; another front shows its own jobs
         position = await self._store.positions.of(job_id)
         content = render(job, position, Texts.for_locale(job.origin.locale))
         shown = self._shown.setdefault(job_id, _Shown(content=None, at=0.0))

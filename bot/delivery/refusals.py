@@ -1,4 +1,4 @@
-"""What Discord's refusals of a message mean for its delivery."""
+"""The meaning of Discord's refusals for a delivery."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TRANSIENT = (aiohttp.ClientError, OSError, TimeoutError)
 
 
 class DeliveryDelayed(BotError):
-    """Discord cannot take the message now; it is worth trying again later, in `seconds` at the earliest."""
+    """Discord cannot take the message now; retry in `seconds` at the earliest."""
 
     def __init__(self, message: str, *, seconds: float = 0.0) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class DeliveryDelayed(BotError):
 
 
 class FilesGone(BotError):
-    """The files to show are not there; `names` says which."""
+    """The files `names` of a message are missing."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(f"files are gone: {', '.join(names)}")
@@ -76,7 +76,7 @@ class Refused(Exception):
 FINAL = frozenset(  # no other way can show the message
     {Refusal.TOO_LARGE, Refusal.MESSAGE_DELETED, Refusal.REJECTED, Refusal.DIRECT_CLOSED}
 )
-CLOSED = frozenset(  # to the bot: a new message would be refused as the edit was
+CLOSED = frozenset(  # the bot cannot post there either
     {Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED, Refusal.NO_ACCESS, Refusal.NO_PERMISSION}
 )
 OF_CODE: Mapping[int, Refusal] = MappingProxyType(
@@ -96,9 +96,9 @@ OF_CODE: Mapping[int, Refusal] = MappingProxyType(
 
 
 def understand(error: discord.HTTPException, *, by_token: bool) -> Refusal:
-    """What `error` means; `by_token` when the request was made with an interaction's token."""
+    """Return the meaning of `error`; `by_token` for a request with an interaction's token."""
     if error.status >= 500 or error.status == 429 or (error.status == 401 and not by_token):
-        return Refusal.LATER  # with the bot's own token refused, the client stops; the work waits
+        return Refusal.LATER  # the bot's own token was refused: the client stops, and the delivery waits
     if error.code in OF_CODE:
         return OF_CODE[error.code]
     if error.status == 413:

@@ -1,4 +1,4 @@
-"""What a job's message shows in each of its states, as plain data; nothing here talks to Discord.
+"""The content of a job's message in each state, as plain data; no Discord here.
 
 queued ──► painting ──► picture or grid, with seed and settings
    └──────────┴───────► a sentence that says what went wrong and what to do
@@ -61,7 +61,7 @@ DEFAULT_FAILURE = "painting_failed"
 
 
 class Tone(StrEnum):
-    """What the colour beside a message tells."""
+    """The meaning of the colour beside a message."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -72,9 +72,9 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PictureContent:
-    """The pictures to show, one file or a grid: artifact names in order, file name without suffix.
+    """The pictures to show as one file: names of artifacts in order, and the file name without suffix.
 
-    A `spoiler` is covered until somebody uncovers it.
+    A `spoiler` is covered until a person uncovers it.
     """
 
     artifacts: tuple[str, ...]
@@ -85,7 +85,7 @@ class PictureContent:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageContent:
-    """All that a message shows; equal contents look the same, so an edit between them is needless.
+    """Everything that a message shows; an edit between equal contents is needless.
 
     A `refusal` is shown to its person alone where Discord still allows that.
     """
@@ -101,24 +101,26 @@ class MessageContent:
 
     @property
     def buttons(self) -> Row:
-        """Every button, in the order of reading."""
+        """Every button, in reading order."""
         return tuple(button for row in self.rows for button in row)
 
     @property
     def text(self) -> str:
-        """Every line of text, in the order of reading."""
+        """Every line of text, in reading order."""
         return "\n".join(part for part in (self.heading, self.status, self.footer) if part)
 
 
 def render(
     job: Job, position: Position | None, texts: Texts, *, offers: Sequence[Offer] = ()
 ) -> MessageContent:
-    """What the message of `job` shows now.
+    """Return what the message of `job` shows now.
 
-    `position` matters only until it has ended, `offers` only then: what can be done with a picture.
+    `position` is used until the job has ended, `offers` afterwards, for the buttons of a picture.
     """
     done = [image for image in job.images if image.state is State.DONE and image.artifact]
-    done.sort(key=lambda image: image.showing is Showing.SPOILER)  # as they lie: open ones, then covered ones
+    done.sort(
+        key=lambda image: image.showing is Showing.SPOILER
+    )  # open pictures first, as the message shows them
     if not job.state.final:
         status = _active(job, position, texts)
         return MessageContent(
@@ -136,7 +138,7 @@ def render(
 
 
 def without_picture(content: MessageContent, texts: Texts) -> MessageContent:
-    """`content` for when the picture's file is gone: the sentence in the picture's place."""
+    """Return `content` with a sentence in place of the picture, whose file is gone."""
     return MessageContent(
         heading=content.heading,
         status=texts.gettext(FAILURES["artifact_missing"]),
@@ -147,19 +149,19 @@ def without_picture(content: MessageContent, texts: Texts) -> MessageContent:
 
 
 def not_taken(content: MessageContent, texts: Texts) -> MessageContent:
-    """What is said in place of `content` that Discord refuses: nothing of it but the buttons."""
+    """Return a sentence with the buttons of `content`, which Discord refuses."""
     return MessageContent(
         heading=texts.gettext(FAILURES["not_taken"]), rows=without_pictures(content.rows), tone=Tone.FAILED
     )
 
 
 def with_notice(content: MessageContent, notice: str) -> MessageContent:
-    """`content` with `notice` said before everything else."""
+    """Return `content` with `notice` before everything else."""
     return replace(content, heading=f"{notice}\n{content.heading}")
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Seeds as people read them: `7`, `7–10` where they follow each other, otherwise all of them."""
+    """Return seeds as text: `7`, `7–10` for consecutive ones, otherwise a list."""
     if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
         return f"{seeds[0]}–{seeds[-1]}"
     return ", ".join(str(seed) for seed in seeds)
@@ -193,7 +195,7 @@ def _queued(position: Position | None, texts: Texts) -> str:
 
 
 def _times(position: Position | None, texts: Texts) -> Iterator[str]:
-    """When a job that waits starts and when it is done, where that is known."""
+    """Return when a waiting job starts and when it is done, where that is known."""
     if position is None or position.seconds is None or position.end is None:
         return
     start, end = texts.duration(position.seconds), texts.duration(position.end)
@@ -214,7 +216,7 @@ def _painting(job: Job, texts: Texts) -> str:
 
 
 def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
-    """What a finished job says above its pictures: nothing, unless some of what was asked for is missing."""
+    """Return the sentence above a finished job's pictures; empty unless pictures are missing."""
     sentences = []
     failed = [image for image in job.images if image.state is State.FAILED]
     cancelled = sum(image.state is State.CANCELLED for image in job.images)
@@ -234,7 +236,7 @@ def _ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
 
 
 def _judged(job: Job, texts: Texts) -> Iterator[str]:
-    """What the safety checker has to do with what is shown."""
+    """Return the sentence about the safety checker, where it changed what is shown."""
     shown_as = Counter(image.showing for image in job.images)
     if withheld := shown_as[Showing.WITHHOLD]:
         yield texts.ngettext(
@@ -252,12 +254,12 @@ def _judged(job: Job, texts: Texts) -> Iterator[str]:
 
 
 def _notes(done: Sequence[ImageRecord]) -> Notes:
-    """The notes of a job's pictures, which all have the same texts."""
+    """Return the notes of a job's pictures, which all have the same prompts."""
     return next((image.notes for image in done if image.notes.prompt is not None), Notes())
 
 
 def _left_out(notes: Notes, texts: Texts) -> Iterator[str]:
-    """A sentence for each text of which the end had no room."""
+    """Return a sentence for each prompt whose end was cut."""
     if notes.prompt and notes.prompt.cut:
         yield texts.ngettext(
             "Only the first {count} token of the prompt had room. Left out: “{cut}”",
@@ -275,12 +277,12 @@ def _left_out(notes: Notes, texts: Texts) -> Iterator[str]:
 
 
 def _length(facts: PromptFacts | None, texts: Texts) -> list[str]:
-    """How long a text is, where that is known."""
+    """Return the length of a prompt, where it is known."""
     return [] if facts is None else [texts.ngettext("{count} token", "{count} tokens", facts.tokens)]
 
 
 def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
-    """The sentence of a stored failure, which is its name and perhaps the choices there are."""
+    """Return the sentence of a stored failure, which is a name and perhaps the possible choices."""
     name, _, choices = failure.partition(": ")
     if name != "unsuited_sampler":
         return texts.gettext(FAILURES.get(name, FAILURES[DEFAULT_FAILURE]))
@@ -318,7 +320,7 @@ def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
 
 
 def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
-    """What else went into a picture: the one it was started from, and LoRAs."""
+    """Return what else made a picture: its start picture and LoRAs."""
     strength = f"{recipe.strength:g}"
     if recipe.mask_image is not None:
         yield texts.gettext("part of a picture anew, strength {strength}", strength=strength)
@@ -330,7 +332,7 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
 
 
 def _pictures(job: Job, done: Sequence[ImageRecord], texts: Texts) -> Iterator[PictureContent]:
-    """What is shown as it is, then what is covered: one flagged picture covers none of the others."""
+    """Return the open pictures, then the covered ones: a flagged picture covers no other."""
     for covered in (False, True):
         images = [image for image in done if (image.showing is Showing.SPOILER) is covered]
         if images:

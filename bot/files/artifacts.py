@@ -1,4 +1,4 @@
-"""Files of finished pictures, named by what is in them; a folder or any place fsspec knows."""
+"""The place that holds picture files, named by their content: a folder, or any address of fsspec."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FOLDERS = tuple(f"{number:02x}" for number in range(256))
 PART = ".part"
 CALLS_AT_ONCE = 16
 CALL_SECONDS = 60.0  # a large file over a slow line takes less
-PART_SECONDS = 3600.0  # no write takes longer: what is older was left by one that was killed
+PART_SECONDS = 3600.0  # no write takes longer: an older partial file is of a killed write
 
 
 class Artifacts:
@@ -50,44 +50,44 @@ class Artifacts:
             raise ConfigurationError(
                 f"Results cannot be kept at {redact(url)}: {redact(str(error))}."
             ) from error
-        self._place = redact(str(self._root))  # as messages name it
+        self._place = redact(str(self._root))  # for messages
         self._local = isinstance(self._files, LocalFileSystem)
         self._call_seconds = call_seconds
         self._threads = Threads("files", most=CALLS_AT_ONCE)
 
     async def name(self, data: bytes, suffix: str) -> str:
-        """The name that `data` has here, such as "ab/abcd….png"; nothing is written."""
+        """Return the name of `data`, such as "ab/abcd….png"; writes nothing."""
         return await self._call("written", _name, data, suffix)
 
     async def put(self, data: bytes, suffix: str) -> str:
-        """Store `data` and return its name; whole or not at all."""
+        """Store `data` completely or not at all, and return its name."""
         name = await self.name(data, suffix)
         await self._call("written", self._put, name, data)
         return name
 
     async def get(self, name: str) -> bytes:
-        """The bytes stored under `name`.
+        """Return the bytes stored under `name`.
 
-        Raises MissingArtifact when the file is gone, or holds anything else than its name says: that one is
-        deleted, so that it can be put again.
+        Raises MissingArtifact when the file is gone, or when its content does not match its name: such a file
+        is deleted, so that it can be stored again.
         """
         return await self._call("read", self._get, _checked(name))
 
     async def delete(self, name: str) -> None:
-        """Delete the file, if it is there."""
+        """Delete the file, if it exists."""
         await self._call("deleted", self._delete, _checked(name))
 
     async def listing(self) -> AsyncIterator[dict[str, int]]:
-        """All files there are, as their names and sizes in bytes, some at a time."""
+        """Yield all files as names and sizes in bytes, some at a time."""
         for folder in _FOLDERS:
             found = await self._call("listed", self._listed, folder)
             if found:
                 yield found
 
     async def sweep_parts(self) -> int:
-        """Delete what writes that were killed have left half done; returns how many files that were.
+        """Delete the partial files of killed writes, and return how many.
 
-        Only a folder has such files: elsewhere a file appears once it is whole.
+        Only a folder has partial files: elsewhere a file appears once it is complete.
         """
         return await self._call("deleted", self._sweep_parts) if self._local else 0
 
@@ -145,7 +145,7 @@ class Artifacts:
 
     @contextlib.contextmanager
     def _named(self, verb: str) -> Iterator[None]:
-        """Make one sentence of whatever goes wrong at this place, but for a file that is not there."""
+        """Turn the errors of this place into one sentence, except for a missing file."""
         try:
             yield
         except FileNotFoundError:
@@ -173,15 +173,17 @@ def _name(data: bytes, suffix: str) -> str:
 
 
 def _checked(name: str) -> str:
-    if not _NAME.fullmatch(name):  # names come from a database that others may write: none leaves the folder
+    if not _NAME.fullmatch(
+        name
+    ):  # names come from a database that others may write: no name may leave the folder
         raise ValueError(f"{name!r} is not the name of an artifact")
     return name
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
-    """Write under another name, make it durable, rename: no reader and no crash sees half a file."""
+    """Write to another name, sync, then rename: no reader sees a partial file, also after a crash."""
     if path.exists():
-        return  # it has this name only once its bytes were whole and durable
+        return  # a file gets this name only when its bytes are complete and durable
     make_folder(path.parent)
     handle, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=PART)
     try:
