@@ -1,4 +1,4 @@
-"""How the front answers: pages, refusals, and the one place that turns any error into a sentence."""
+"""Answers of the front: pages, refusals, and the sentence for any error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNTOLD = (discord.HTTPException, discord.RateLimited, DiscordUnavailable)
 
 
 def page(text: str) -> discord.ui.LayoutView:
-    """A message of text alone."""
+    """Return a message with text only."""
     container: discord.ui.Container[discord.ui.LayoutView] = discord.ui.Container()
     container.add_item(discord.ui.TextDisplay(text if len(text) <= MAX_PAGE else text[: MAX_PAGE - 1] + "…"))
     view = discord.ui.LayoutView(timeout=None)
@@ -34,7 +34,7 @@ def page(text: str) -> discord.ui.LayoutView:
 
 
 async def refuse(interaction: Interaction, sentence: str) -> None:
-    """Tell `sentence` to the person alone, whatever was answered before."""
+    """Show `sentence` to the person alone, after any first answer."""
     before = answered(interaction)
     if before is None:
         await say(interaction, content=sentence)
@@ -43,13 +43,13 @@ async def refuse(interaction: Interaction, sentence: str) -> None:
         await interaction.edit_original_response(content=sentence)
         return
     if before is Answered.PROMISED_PUBLICLY:
-        # A deferred answer that everybody sees cannot become a private one, so it goes.
+        # A public deferred answer cannot become private, so it is deleted.
         await interaction.delete_original_response()
     await interaction.followup.send(sentence, ephemeral=True)
 
 
 async def add(interaction: Interaction, sentence: str) -> None:
-    """Tell `sentence` to the person alone after an answer; where Discord does not take it, it is left out."""
+    """Show `sentence` to the person alone after an answer; it is dropped where Discord refuses it."""
     try:
         await interaction.followup.send(sentence, ephemeral=True)
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
@@ -57,7 +57,7 @@ async def add(interaction: Interaction, sentence: str) -> None:
 
 
 async def report(interaction: Interaction, error: Exception) -> None:
-    """Answer `error` with one sentence; only what is the bot's own fault reaches the log with a traceback."""
+    """Answer `error` with one sentence; only faults of the bot are logged with a traceback."""
     if _too_late(error):
         log.warning("an interaction was answered too late, or by another process too: %s", error)
         return
@@ -74,7 +74,7 @@ async def report(interaction: Interaction, error: Exception) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What a refusal is counted as."""
+    """Return the metric's label of a refusal."""
     if isinstance(error, UserMistake):
         return error.message_id
     if isinstance(error, InvalidRequest):
@@ -83,7 +83,7 @@ def _reason(error: Exception) -> str:
 
 
 def sentence_for(error: Exception, texts: Texts) -> str:
-    """What the person is told about `error`; of the bot's own faults, a number to find them in the log."""
+    """Return the sentence for `error`; for a fault of the bot, with a number that is in the log."""
     if isinstance(error, StoreUnavailable):
         log.error("a command could not reach the queue: %s", error)
     if isinstance(error, InvalidRequest | UserMistake | StoreUnavailable):

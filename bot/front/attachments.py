@@ -1,4 +1,4 @@
-"""Fetches what people attached: from Discord's own hosts alone, never more than allowed, never for long."""
+"""Fetches attachments: from Discord's hosts only, within a size and a time."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 CDN = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 FOLDERS = ("attachments", "ephemeral-attachments")
-FETCH_SECONDS = 30.0  # as a rule a second; an interaction's token lives for fifteen minutes
+FETCH_SECONDS = 30.0  # usually one; an interaction's token lives for fifteen minutes
 PLAIN = MappingProxyType({"Accept-Encoding": "identity"})
-GONE = (403, 404, 410)  # an address that has ended, or a file that was deleted
+GONE = (403, 404, 410)  # an expired address, or a deleted file
 
 
 class Attachments:
-    """Turns attachments into pictures. A file that cannot be used slows its sender down, as `pace` has it.
+    """Turns attachments into pictures. An unusable file costs its sender tokens of `pace`.
 
     Every failure is a `UserMistake` or an `InvalidRequest` that names the file as `what`.
     """
@@ -57,7 +57,7 @@ class Attachments:
         self._timeout = aiohttp.ClientTimeout(total=fetch_seconds)
 
     def check(self, attachment: discord.Attachment, *, what: str) -> None:
-        """Refuse what Discord itself calls too long, before anything is fetched."""
+        """Refuse a file that is too large by Discord's own statement, before it is fetched."""
         self._check_length(attachment.size, what)
 
     def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:
@@ -65,23 +65,23 @@ class Attachments:
         return self._room.turn(sender)
 
     async def picture(self, attachment: discord.Attachment, *, what: str, sender: Sender) -> Picture:
-        """The attached picture, clean."""
+        """Return the attached picture, cleaned."""
         data = await self.fetch(attachment.url, what=what)
         return await self._used(self._decoder.picture(data, what=what), sender)
 
     async def mask(self, attachment: discord.Attachment, *, what: str, sender: Sender) -> bytes:
-        """The attached mask as a grey PNG."""
+        """Return the attached mask as a grey PNG."""
         data = await self.fetch(attachment.url, what=what)
         return await self._used(self._decoder.mask(data, what=what), sender)
 
     async def fetch(self, address: str, *, what: str) -> bytes:
-        """The bytes of the file at `address`, which must be one of Discord's."""
+        """Return the bytes of the file at `address`, which must be one of Discord's."""
         if not is_attachment(address, self._origins):
             log.warning("an attachment is not fetched: its address is none of Discord's")
             raise UserMistake("picture_unreachable", what=what)
         try:
             async with (
-                # Nothing is unpacked on the way, so that what comes is as long as it says.
+                # No content encoding, so that the body has the stated length.
                 aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(resolver=self._resolver),
                     timeout=self._timeout,
@@ -121,7 +121,7 @@ class Attachments:
 
 
 def is_attachment(address: str, origins: frozenset[URL]) -> bool:
-    """Whether `address` is that of an uploaded file at one of `origins`, and of nothing else there."""
+    """Return whether `address` is an uploaded file at one of `origins`."""
     try:
         url = URL(address, encoded=True)
         folder = url.parts[1] if len(url.parts) > 1 else ""

@@ -1,4 +1,4 @@
-"""The bot as a Discord client: minimal intents, commands, and buttons that outlive restarts."""
+"""The bot as a Discord client: minimal intents, commands, and buttons that work after restarts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _not_a_member(guilds: str) -> str:
 
 
 class Bot(discord.AutoShardedClient):
-    """Serves the commands and the buttons under pictures, as the process called `name`.
+    """Serves commands and buttons as the process `name`.
 
     It asks for the guilds intent alone: names of servers and their upload limits. Message contents,
     members and presences are none of its business. Of several fronts, each hears of its own shards only.
@@ -111,7 +111,7 @@ class Bot(discord.AutoShardedClient):
         self.add_dynamic_items(*BUTTONS)
 
     def _command_tree(self) -> Tree:
-        """The tree of all commands."""
+        """Return the tree of all commands."""
         # Discord takes contexts and kinds of installation only with commands registered everywhere.
         everywhere = not self.guilds_served
         tree = Tree(
@@ -123,7 +123,7 @@ class Bot(discord.AutoShardedClient):
         return tree
 
     def _define(self, tree: Tree) -> None:
-        """Put the commands of the present offers into the tree, in place of those in it."""
+        """Replace the commands in the tree by those of the present offers."""
         everywhere: list[discord.Object | None] = [None]
         for guild in self.guilds_served or everywhere:
             tree.clear_commands(guild=guild)
@@ -131,7 +131,7 @@ class Bot(discord.AutoShardedClient):
             tree.add_command(command, guilds=self.guilds_served or MISSING)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
-        """Offer something else from now on; raises DiscordUnavailable where the commands stay as before."""
+        """Change the offers; raises DiscordUnavailable where the commands could not be changed."""
         self.services = dataclasses.replace(self.services, offers=offers)
         self._define(self.tree)
         if 0 not in (self.shard_ids or [0]):
@@ -155,14 +155,14 @@ class Bot(discord.AutoShardedClient):
             await self._register()
 
     async def _register(self) -> None:
-        """Register everywhere, or in the servers of the configuration; one that has closed stops no other."""
+        """Register everywhere, or in the configured servers; a server that refuses stops no other."""
         refusals = [str(guild.id) for guild in self.guilds_served if not await self._register_in(guild)]
         if refusals and len(refusals) == len(self.guilds_served):
             raise ConfigurationError(_not_a_member(", ".join(refusals)))
         await self.tree.register()  # with servers named, this takes back what was registered everywhere
 
     async def _register_in(self, guild: discord.Object) -> bool:
-        """Register in one server of the configuration; False where it does not let us."""
+        """Register in one configured server; False where the server refuses."""
         try:
             await self.tree.register(guild)
         except discord.Forbidden:
@@ -171,14 +171,14 @@ class Bot(discord.AutoShardedClient):
         return True
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
-        """Keep what was asked for there, and register if the configuration names that server."""
+        """Keep the server's jobs, and register the commands if the configuration names the server."""
         await self._noted(self.services.store.erasure.note_presence([guild.id]))
         for served in self.guilds_served:
             if served.id == guild.id:
                 await self._register_in(served)
 
     async def on_ready(self) -> None:
-        """Say who we are and where."""
+        """Log the bot's user and its servers."""
         shards = ", ".join(str(number) for number in sorted(self.shards))
         log.info(
             "connected to Discord as %s, in %d servers, with shard %s of %s",
@@ -191,12 +191,12 @@ class Bot(discord.AutoShardedClient):
         await self._note_servers()
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
-        """Note that a server sent the bot away: what was asked for there is deleted after some time."""
+        """Record that a server removed the bot; its jobs are deleted after some time."""
         log.info("server %d has removed the bot", guild.id)
         await self._noted(self.services.store.erasure.note_departure([guild.id]))
 
     async def _note_servers(self) -> None:
-        """Note which servers of these shards came and went while nobody listened."""
+        """Record the servers of these shards that joined or left while the front was not connected."""
         here = {guild.id for guild in self.guilds}
         await self._noted(self.services.store.erasure.note_presence(here))
         try:
@@ -215,37 +215,37 @@ class Bot(discord.AutoShardedClient):
             log.error("which servers the bot is in cannot be noted: %s", error)
 
     async def hear_no_more(self) -> None:
-        """Leave the gateway, and finish what was asked until now: at once when nothing is under way."""
+        """Leave the gateway, and finish the interactions that arrived before."""
         self._leaving = True
         for shard in self.shards.values():
             await shard.disconnect()
         await self.services.open_interactions.finished()
 
     async def on_shard_connect(self, shard_id: int) -> None:
-        """Note that there is a new connection."""
+        """Count a new connection."""
         self._counting.gateway("identified", shard_id)
 
     async def on_shard_resumed(self, shard_id: int) -> None:
-        """Say that a lost connection goes on where it was."""
+        """Count a resumed connection."""
         self._counting.gateway("resumed", shard_id)
         log.info("shard %d is connected to Discord again", shard_id)
 
     async def on_shard_disconnect(self, shard_id: int) -> None:
-        """Say that the connection is lost; discord.py tries again by itself."""
+        """Count a lost connection; discord.py reconnects by itself."""
         self._counting.gateway("disconnected", shard_id)
         if not self._leaving:
             log.warning("shard %d has lost the connection to Discord, or could not make it", shard_id)
 
     async def health(self) -> str:
-        """Whether the gateway is connected: "well", or what is wrong."""
+        """Return "well", or why the gateway is not connected."""
         return self._counting.health()
 
     async def on_interaction(self, interaction: Interaction) -> None:
-        """Count what people do; commands and buttons are answered elsewhere."""
+        """Count an interaction; commands and buttons answer it."""
         self._counting.arrived(interaction)
 
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
-        """Log what no command and no button caught; one event never stops the others."""
+        """Log an error that no command or button caught; other events go on."""
         log.exception("the event %s could not be handled", event_method)
 
 

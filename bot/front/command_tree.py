@@ -38,7 +38,7 @@ class Option:
 def make_command(
     *, name: str, description: locale_str, run: Callable[..., Awaitable[None]], options: Sequence[Option] = ()
 ) -> Command:
-    """A command that calls `run(interaction, **given)` with the options that the person filled in."""
+    """Return a command that calls `run(interaction, **given)` with the options that the person filled in."""
 
     async def callback(interaction: Interaction, **values: Any) -> None:
         await run(interaction, **{key: value for key, value in values.items() if value is not None})
@@ -56,7 +56,7 @@ def make_command(
 
 
 def _signature(options: Sequence[Option]) -> inspect.Signature:
-    """What discord.py reads the options from."""
+    """Return the signature from which discord.py reads the options."""
     interaction = inspect.Parameter("interaction", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return inspect.Signature(
         [interaction]
@@ -76,12 +76,12 @@ class Tree(app_commands.CommandTree[Any]):
     """All commands of the bot."""
 
     async def _call(self, interaction: Interaction) -> None:
-        # Around the command and its on_error: a stop waits for both, and discord.py keeps no list of them.
+        # Around the command and its on_error: a shutdown waits for both, and discord.py has no list of them.
         with services_of(interaction).open_interactions.one():
             await super()._call(interaction)
 
     async def on_error(self, interaction: Interaction, error: app_commands.AppCommandError, /) -> None:
-        """Answer whatever a command raised."""
+        """Answer the error of a command."""
         cause = error.original if isinstance(error, app_commands.CommandInvokeError) else error
         await report(interaction, cause)
 
@@ -103,7 +103,7 @@ class Tree(app_commands.CommandTree[Any]):
         ]
 
     async def _registered(self, guild: discord.Object | None) -> list[dict[str, Any]]:
-        """As Discord has them, with their localizations, which discord.py's own call leaves out."""
+        """Return the registered commands with their localizations, which discord.py's own call leaves out."""
         base = "/applications/{application_id}" + ("/guilds/{guild_id}/commands" if guild else "/commands")
         route = Route(
             "GET",

@@ -1,4 +1,4 @@
-"""What is counted of interactions, of the gateway and of requests to Discord."""
+"""Metrics of interactions, of the gateway and of requests to Discord."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bot.front.services import Interaction
 from bot.metrics import WELL, FrontMetrics
 
 CALLBACK = re.compile(r"/interactions/(\d+)/[^/]+/callback$")
-MOST_OPEN = 10_000  # interactions whose first answer is still to come
+MOST_OPEN = 10_000  # interactions without a first answer
 
 
 class Counting:
-    """Counts what a client sees. `clock` gives seconds that only go on, `wall` seconds since the epoch."""
+    """Counts the events of a client. `clock` is monotonic, `wall` is in seconds since the epoch."""
 
     def __init__(
         self,
@@ -36,26 +36,26 @@ class Counting:
         self._shards: dict[int, bool] = {}  # whether each is connected
 
     def arrived(self, interaction: Interaction) -> None:
-        """An interaction has come in."""
+        """Count an interaction that has arrived."""
         self._arrived[interaction.id] = self._clock()
         _shorten(self._arrived)
         if interaction.type is not discord.InteractionType.autocomplete:
             self._metrics.commands.labels(name_of(interaction)).inc()
 
     def gateway(self, event: str, shard: int) -> None:
-        """A connection to the gateway was lost or is there again."""
+        """Count a lost or restored connection to the gateway."""
         self._shards[shard] = event != "disconnected"
         self._metrics.gateway_events.labels(event).inc()
 
     def health(self) -> str:
-        """Whether the gateway is connected: "well", or what is wrong."""
+        """Return "well", or why the gateway is not connected."""
         lost = [str(shard) for shard, connected in sorted(self._shards.items()) if not connected]
         if lost:
             return f"shard {', '.join(lost)} is not connected to Discord's gateway"
         return WELL if self._shards else "not connected to Discord's gateway"
 
     def trace(self) -> aiohttp.TraceConfig:
-        """Counts each attempt of a client's requests by what came of it."""
+        """Return what counts each attempt of a client's requests by its outcome."""
         trace = aiohttp.TraceConfig()
 
         async def answered(
@@ -77,7 +77,7 @@ class Counting:
         return trace
 
     def answered(self, path: str, status: int) -> None:
-        """Discord has answered a request; the first answer to an interaction may be among them."""
+        """Count a request that Discord has answered, perhaps the first answer to an interaction."""
         self._metrics.discord_requests.labels("429" if status == 429 else f"{status // 100}xx").inc()
         if status >= 500:
             self._lost(path)
@@ -90,7 +90,7 @@ class Counting:
                 self._metrics.acknowledgement_since_asked.observe(max(0.0, self._wall() - asked))
 
     def was_unclear(self, interaction_id: int) -> bool:
-        """Whether Discord may have taken a first answer to this interaction without our hearing of it."""
+        """Return whether Discord may have taken a first answer to this interaction, unknown to the front."""
         return interaction_id in self._unclear
 
     def _lost(self, path: str) -> None:
@@ -105,6 +105,6 @@ def _shorten(by_interaction: dict[int, Any]) -> None:
 
 
 def name_of(interaction: Interaction) -> str:
-    """What a command or a button is counted as: a button by the first word of its id."""
+    """Return the metric's label of a command or a button: a button by the first word of its id."""
     data: Mapping[str, Any] = cast("Mapping[str, Any]", interaction.data or {})
     return str(data.get("name") or str(data.get("custom_id", "")).partition(":")[0])

@@ -1,8 +1,8 @@
-"""The program that decodes one file of a stranger: `python -m bot.front.decoder`.
+"""The program that decodes one untrusted file: `python -m bot.front.decoder`.
 
 It reads a line of JSON (`Task`) and then the file from its standard input, answers with a line of JSON and
-then the PNGs, and ends. Before it looks at the file it gives up what it does not need: time, memory, files,
-other processes' time. A file that breaks the decoder breaks this process alone.
+then the PNGs, and ends. Before it reads the file it limits its own time, memory and files, and lowers its
+priority. A file that breaks the decoder breaks this process alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Task:
 
 
 def main() -> None:
-    """Decode what comes in, within the limits that come with it."""
+    """Decode the file from standard input within the limits of its task."""
     task = Task(**json.loads(sys.stdin.buffer.readline()))
     PIL.Image.init()  # before the limits: the formats are files, too
     restrict(task)
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def restrict(task: Task) -> None:
-    """Bound what this process can use from now on; the kernel ends it where it takes more time."""
+    """Limit this process; the kernel ends it when it takes more time."""
     os.nice(NICENESS)
     bounds = {
         resource.RLIMIT_AS: task.memory,
@@ -69,7 +69,7 @@ def restrict(task: Task) -> None:
 
 
 def decode(task: Task, data: bytes) -> tuple[dict[str, object], list[bytes]]:
-    """The answer and its files: of a picture the PNG and perhaps its mask, of a mask its PNG."""
+    """Return the answer and its files: a picture's PNG and perhaps its mask, or a mask's PNG."""
     limits = Limits(max_bytes=task.max_bytes, max_pixels=task.max_pixels)
     if task.kind == MASK:
         return {}, [read_mask(data, limits=limits)]

@@ -1,4 +1,4 @@
-"""Decodes files of strangers in processes of their own, one after the other."""
+"""Decodes untrusted files, each in a process of its own, one at a time."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Decoder:
         self._free = asyncio.Semaphore(1)
 
     async def picture(self, data: bytes, *, what: str) -> Picture:
-        """The picture in `data`, clean."""
+        """Return the picture in `data`, cleaned."""
         answer, files = await self._decode(PICTURE, data, what)
         mask = files[1] if len(files) > 1 else None
         return Picture(png=files[0], width=answer["width"], height=answer["height"], mask=mask)
 
     async def mask(self, data: bytes, *, what: str) -> bytes:
-        """The mask in `data` as a grey PNG."""
+        """Return the mask in `data` as a grey PNG."""
         _, (mask,) = await self._decode(MASK, data, what)
         return mask
 
     def mistake(self, problem: str, *, what: str) -> UserMistake | InvalidRequest:
-        """What a person is told about a problem with a file."""
+        """Return the error for a person about a problem with a file."""
         if problem == HEAVY:
             return UserMistake(HEAVY, what=what, limit=f"{self._limits.max_bytes / MIB:.4g}")
         if problem == LARGE:
@@ -76,14 +76,14 @@ class Decoder:
         return answer, files
 
     async def _answer(self, task: Task, data: bytes) -> tuple[dict[str, Any], list[bytes]]:
-        """What the process says; of one that ends without a word, that the file is too costly."""
+        """Return the answer of the process; a process that ended without one found the file too costly."""
         process = await asyncio.create_subprocess_exec(
             *PROGRAM,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             cwd="/",
-            env={"PYTHONPATH": str(ROOT)},  # and no secret of ours
+            env={"PYTHONPATH": str(ROOT)},  # without the secrets of this process
         )
         try:
             async with asyncio.timeout(self._seconds + GRACE_SECONDS):
@@ -108,7 +108,7 @@ class Decoder:
 
 
 async def _talk(process: asyncio.subprocess.Process, task: bytes) -> bytes:
-    """Send all of `task` while the answer is read, of which no more is kept than an answer can have."""
+    """Send `task` while the answer is read, up to the largest size of an answer."""
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the process was started without pipes")
     sending = asyncio.create_task(_send(process.stdin, task), name="a file to its decoder")
@@ -123,7 +123,7 @@ async def _talk(process: asyncio.subprocess.Process, task: bytes) -> bytes:
 
 
 async def _send(pipe: asyncio.StreamWriter, data: bytes) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # it has read enough
+    with suppress(BrokenPipeError, ConnectionResetError):  # the process has read enough
         pipe.write(data)
         await pipe.drain()
         pipe.close()

@@ -1,4 +1,4 @@
-"""All that is kept of one person, as a file for them; no Discord here."""
+"""Everything that is stored of one person, as a file for that person; no Discord here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUESTS = "requests.json"
 
 
 def described(job: Job) -> dict[str, Any]:
-    """A job as its person may read it: what was said, where and when, and what became of each picture."""
+    """Return a job for its person: its words, its place and time, and the end of each picture."""
     recipe, origin = job.recipe, job.origin
     return {
         "id": job.id,
@@ -52,7 +52,7 @@ def described(job: Job) -> dict[str, Any]:
 
 
 def files_of(jobs: Sequence[Job], *, sent: Collection[str]) -> list[str]:
-    """The files of these jobs, those of the first jobs first: painted ones, and starts among those `sent`."""
+    """Return the files of these jobs in their order: painted files, and start pictures in `sent`."""
     return list(dict.fromkeys(name for job in jobs for name in (*_painted(job), *_started(job, sent))))
 
 
@@ -65,7 +65,7 @@ def _started(job: Job, sent: Collection[str]) -> list[str]:
 
 
 def packed(jobs: Sequence[Job], files: Mapping[str, bytes]) -> bytes:
-    """A ZIP archive of the jobs as JSON, and of these files; takes long for many, so call it in a thread."""
+    """Return a ZIP archive of the jobs as JSON and of these files; may take long: call it in a thread."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
         words = json.dumps([described(job) for job in jobs], ensure_ascii=False, indent=1)

@@ -1,8 +1,8 @@
-"""The first answer to an interaction: Discord takes one, waits 3 s for it, and the way to Discord can fail.
+"""The first answer to an interaction: Discord takes one within 3 s, and the request can fail.
 
-An attempt whose outcome is unknown is repeated until Discord says what became of it. Discord refuses the
-repeated answer as a second one (40060) where it took the first: the interaction is then answered, by us. The
-same refusal of a first attempt means that another front, which hears of the same shard, has answered.
+An attempt whose outcome is unknown is repeated until Discord answers. Discord refuses the repeated answer as
+a second one (40060) if it took the first: the interaction is then answered by this front. The same refusal of
+a first attempt means that another front of the same shard has answered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Sent = discord.InteractionCallbackResponse[Any] | None
 
 
 class Answered(Enum):
-    """What the first answer to an interaction was."""
+    """The kind of first answer that an interaction has."""
 
     PROMISED_PRIVATELY = auto()
     PROMISED_PUBLICLY = auto()
@@ -40,13 +40,13 @@ class Answered(Enum):
 
 
 def answered(interaction: Interaction) -> Answered | None:
-    """What the interaction was answered first; None before that."""
+    """Return the kind of the interaction's first answer; None before it."""
     found: Answered | None = interaction.extras.get(FIRST_ANSWER)
     return found
 
 
 async def acknowledge(interaction: Interaction, *, private: bool) -> int | None:
-    """Promise a message, which settles who will see it; its id, where Discord has told it.
+    """Promise a message, public or private, and return its id where Discord sends it.
 
     Raises discord.HTTPException where Discord refuses, DiscordUnavailable where it is not reached in time.
     """
@@ -57,7 +57,7 @@ async def acknowledge(interaction: Interaction, *, private: bool) -> int | None:
 
 
 async def acknowledge_press(interaction: Interaction) -> None:
-    """Tell Discord that a button's press is being acted on; the message with the button stays.
+    """Acknowledge a button's press; the message with the button stays.
 
     Raises like `acknowledge`.
     """
@@ -98,7 +98,7 @@ async def _answer(
 
 
 async def _pause(number: int, began: float, error: Exception) -> None:
-    """Wait before the next attempt; raises DiscordUnavailable when there have been enough."""
+    """Wait before the next attempt; raises DiscordUnavailable after the last."""
     if time.monotonic() - began > PATIENCE_SECONDS:
         raise DiscordUnavailable(f"Discord took no answer to an interaction: {error!r}.") from error
     await asyncio.sleep(min(PAUSE_SECONDS * 2**number, LONGEST_PAUSE_SECONDS))

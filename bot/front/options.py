@@ -1,4 +1,4 @@
-"""From what a person typed to a recipe, or to the one thing to change; no Discord here."""
+"""Typed options to a recipe, or to one sentence that says what to change; no Discord here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, InvalidRequest, Lora
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
 MAX_ECHO = 60  # characters of a wrong value that are said back
-PICTURE_STRENGTH = 0.75  # how far a picture is left when nobody says
+PICTURE_STRENGTH = 0.75  # the strength when none is given
 WHOLLY = 1.0
 COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21, 9))
 
@@ -54,9 +54,9 @@ OPTION_OF_FLAG: Final = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a person typed, before anything is checked; None where they said nothing.
+    """The options as they were typed, unchecked; None for an option that was left out.
 
-    `image` and `mask` are whether they sent those files.
+    `image` and `mask` say whether those files were sent.
     """
 
     prompt: str
@@ -75,14 +75,14 @@ class Asked:
 
 
 def random_seed() -> int:
-    """A seed nobody can guess, from all there are."""
+    """Return a random seed."""
     return secrets.randbelow(MAX_SEED + 1)
 
 
 def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] = random_seed) -> Recipe:
-    """The recipe of what was asked for, with the model's own settings where nothing was said.
+    """Return the recipe of the options, with the model's defaults for those left out.
 
-    Raises `InvalidRequest` or `UserMistake` for the first thing that has to be changed.
+    Raises `InvalidRequest` or `UserMistake` for the first option that must change.
     """
     offer = find_offer(asked.model, offers)
     width, height = offer.sizes[0] if asked.size is None else find_size(asked.size, offer)
@@ -117,10 +117,10 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
 def start_from(
     recipe: Recipe, asked: Asked, offer: Offer, *, size: tuple[int, int], picture: str, mask: str | None
 ) -> Recipe:
-    """`recipe` started from the artifact `picture` of this `size`, with the mask in the artifact `mask`.
+    """Return `recipe` with the start picture `picture`, of this `size`, and the mask `mask`: names of files.
 
-    Where nothing was said, the size on offer that is most alike in shape is painted, and the picture is left
-    for the greater part or, where its mask says what is to be new, wholly.
+    Without a size, the offered size nearest in shape is used. Without a strength it is 0.75, or 1 with a
+    mask.
     """
     width, height = nearest_size(size, offer) if asked.size is None else (recipe.width, recipe.height)
     strength = recipe.strength
@@ -130,7 +130,7 @@ def start_from(
 
 
 def parse_loras(text: str, offer: Offer) -> tuple[Lora, ...]:
-    """The LoRAs of `ink, fog:0.8`, of one named twice the last; `Offer.check` knows whether they exist."""
+    """Return the LoRAs of `ink, fog:0.8`; the last of a repeated name counts. `Offer.check` checks names."""
     names = {name.casefold(): name for name in offer.loras}
     found: dict[str, Lora] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -141,7 +141,7 @@ def parse_loras(text: str, offer: Offer) -> tuple[Lora, ...]:
 
 
 def lora_choices(typed: str, offer: Offer) -> list[tuple[str, str]]:
-    """What to suggest for the last of the LoRAs that are `typed`: (name to show, value to send)."""
+    """Return suggestions for the last of the LoRAs in `typed`: (name to show, value to send)."""
     before, comma, last = typed.rpartition(",")
     wanted = last.strip().casefold()
     found = [
@@ -151,7 +151,7 @@ def lora_choices(typed: str, offer: Offer) -> list[tuple[str, str]]:
 
 
 def find_offer(model: str | None, offers: Sequence[Offer]) -> Offer:
-    """The offer of the model of this name, or the first of all."""
+    """Return the offer of the model of this name, or the first offer."""
     if model is None:
         return offers[0]
     for offer in offers:
@@ -161,7 +161,7 @@ def find_offer(model: str | None, offers: Sequence[Offer]) -> Offer:
 
 
 def find_size(text: str, offer: Offer) -> tuple[int, int]:
-    """The offered size meant by `512x768` or by a shape such as `2:3`."""
+    """Return the offered size for `512x768` or for a shape such as `2:3`."""
     numbers = _two_numbers(text)
     choices = ", ".join(size_name(size) for size in offer.sizes)
     if numbers is None:
@@ -177,19 +177,19 @@ def find_size(text: str, offer: Offer) -> tuple[int, int]:
 
 
 def size_choices(typed: str, offer: Offer) -> list[tuple[str, str]]:
-    """What to suggest while `typed` is being typed: (name to show, value to send)."""
+    """Return the sizes to suggest for `typed`: (name to show, value to send)."""
     typed = typed.strip().casefold().replace("×", "x")
     sizes = [(size_name(size), f"{size[0]}x{size[1]}") for size in offer.sizes]
     return [(name, value) for name, value in sizes if typed in name][:MAX_CHOICES]
 
 
 def size_name(size: tuple[int, int]) -> str:
-    """A size with its shape: `768x512 (3:2)`."""
+    """Return a size with its shape: `768x512 (3:2)`."""
     return f"{size[0]}x{size[1]} ({aspect_name(size)})"
 
 
 def aspect_name(size: tuple[int, int]) -> str:
-    """The shape of a size by its usual name, exact where it has none."""
+    """Return the usual name of a size's shape, or the exact ratio."""
     for first, second in COMMON_ASPECTS:
         for aspect in ((first, second), (second, first)):
             if same_shape(size, aspect):
@@ -199,9 +199,9 @@ def aspect_name(size: tuple[int, int]) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` without what cannot be stored or shown: control characters and broken surrogates.
+    """Return `text` without control characters and broken surrogates.
 
-    Empty when nothing in it can be seen, such as blanks of no width.
+    Empty when no character is visible.
     """
     whole = text.encode("utf-8", "replace").decode("utf-8")
     kept = (
@@ -213,7 +213,7 @@ def clean(text: str) -> str:
 
 
 def echo(text: str) -> str:
-    """A wrong value as it is said back: on one line and not too long."""
+    """Return a wrong value for an error sentence: on one line and shortened."""
     line = tidy(clean(text))
     return line if len(line) <= MAX_ECHO else line[: MAX_ECHO - 1] + "…"
 
@@ -240,14 +240,14 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Hint:
-    """What was typed into the prompt, and the name of the option that does the same."""
+    """A flag that was typed into the prompt, and the name of the option that does the same."""
 
     typed: str
     option: str
 
 
 def hint_of(prompt: str, options: Container[str]) -> Hint | None:
-    """The first option of another bot in `prompt` for which there is one in `options`; None without one."""
+    """Return the first flag of another bot in `prompt` that one of `options` replaces; None without one."""
     for flag in _FLAG.finditer(prompt):
         option = OPTION_OF_FLAG.get(flag[1].lower())
         if option is not None and option in options:

@@ -1,8 +1,8 @@
-"""How often people and servers may ask: a bucket of tokens for each; no I/O, no Discord.
+"""Rate limits of people and servers: a token bucket for each; no I/O, no Discord.
 
-A bucket holds a minute's tokens and fills evenly, so that a minute's worth may come at once. Buckets are this
-process's. Each server's commands come to one front, so a server has one bucket; a person has one at each
-front that serves a server of theirs.
+A bucket holds a minute's tokens and fills evenly, so a minute's requests may come at once. Buckets belong to
+this process. One front gets all commands of a server, so a server has one bucket. A person has one bucket at
+each front that serves one of the person's servers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from bot.errors import UserMistake
 
 MINUTE = 60.0
 REFUSED_FILE = 3.0  # tokens that a file costs beyond its own when it cannot be used
-MOST_BUCKETS = 10_000  # before those that are full again are forgotten
+MOST_BUCKETS = 10_000  # beyond this number full buckets are dropped
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sender:
-    """Whose command it is, and in which server; None in direct messages."""
+    """The person and the server of a command; no server in direct messages."""
 
     user_id: int
     guild_id: int | None
@@ -28,7 +28,7 @@ class Sender:
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Tokens a minute: requests and files, of a person and of a server. 0 is without bound."""
+    """Tokens a minute: requests and files, of a person and of a server. 0 means no limit."""
 
     requests: int = 0
     server_requests: int = 0
@@ -37,21 +37,21 @@ class Rates:
 
 
 class Buckets:
-    """A bucket of `per_minute` tokens for each key; a bucket that is not there is full."""
+    """A bucket of `per_minute` tokens for each key; a missing bucket is full."""
 
     def __init__(self, per_minute: int) -> None:
         self._size = float(per_minute)
         self._levels: dict[Hashable, tuple[float, float]] = {}  # tokens, and when they were counted
 
     def wait(self, key: Hashable, count: float, *, now: float) -> float:
-        """Seconds until `count` tokens can be taken, 0 where they can be now."""
+        """Return the seconds until `count` tokens can be taken; 0 for now."""
         if not self._size:
             return 0.0
         missing = min(count, self._size) - self._level(key, now)
         return max(0.0, missing) * MINUTE / self._size
 
     def take(self, key: Hashable, count: float, *, now: float) -> None:
-        """Take tokens, below nothing too; a bucket is never further down than a minute fills."""
+        """Take tokens, also below zero; a bucket is never lower than a minute's tokens below zero."""
         if not self._size:
             return
         if len(self._levels) >= MOST_BUCKETS:
@@ -68,7 +68,7 @@ class Buckets:
 
 
 class Pace:
-    """The buckets of everybody; `clock` is in seconds and never set back."""
+    """The buckets of all people and servers; `clock` is in seconds and monotonic."""
 
     def __init__(self, rates: Rates, *, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -98,5 +98,5 @@ class Pace:
             buckets.take(key, count, now=now)
 
     def refused_file(self, sender: Sender) -> None:
-        """A file of theirs could not be used: the next one is to come later."""
+        """Take tokens for a file that could not be used."""
         self._files.take(sender.user_id, REFUSED_FILE, now=self._clock())

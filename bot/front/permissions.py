@@ -1,4 +1,4 @@
-"""Who may see and do what with a job."""
+"""Permissions: who may see, repeat and change a job."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ NOTHING = discord.Permissions.none()
 
 
 def sees(interaction: Interaction, job: Job) -> bool:
-    """Whether the person may look into the channel where `job` was asked for."""
+    """Return whether the person may see the channel of `job`."""
     return _rights(interaction, job).view_channel
 
 
 def moderates(interaction: Interaction, job: Job) -> bool:
-    """Whether the person may manage messages in the server's channel where `job` was asked for."""
+    """Return whether the person may manage messages in the server's channel of `job`."""
     return job.origin.guild_id is not None and _rights(interaction, job).manage_messages
 
 
 def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:
-    """Whether the person may ask for more like `job`, in an answer that they alone see if `privately`.
+    """Return whether the person may repeat `job`, in an answer for them alone if `privately`.
 
-    The owner may, but a private job is never repeated where other members of a server read the answer.
-    Anybody else may repeat what is not private, where they may look into its channel.
+    The owner may, but a private job is never repeated in an answer that other members see. Any other person
+    may repeat a public job whose channel they may see.
     """
     if job.origin.user_id != interaction.user.id:
         return not job.origin.private and sees(interaction, job)
@@ -32,12 +32,12 @@ def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:
 
 
 def asker(interaction: Interaction, job: Job) -> int | None:
-    """By whose right the store is asked to change `job`: None for a moderator's, else the person's own."""
+    """Return the `user_id` for changes of `job`: None for a moderator, else the person's own."""
     return None if moderates(interaction, job) else interaction.user.id
 
 
 def _rights(interaction: Interaction, job: Job) -> discord.Permissions:
-    """What the person may do in the job's channel; of one that is gone or hidden only administrators know."""
+    """Return the permissions in the job's channel; in a deleted or hidden one only an administrator's."""
     if job.origin.guild_id != interaction.guild_id:
         return NOTHING
     if job.origin.channel_id == interaction.channel_id or interaction.permissions.administrator:
@@ -48,5 +48,5 @@ def _rights(interaction: Interaction, job: Job) -> discord.Permissions:
         return NOTHING
     rights = channel.permissions_for(interaction.user)
     if isinstance(channel, discord.Thread) and channel.is_private() and not rights.manage_threads:
-        return NOTHING  # its members see it too, but who they are is not known here
+        return NOTHING  # the thread's members see it too, but the front does not know them
     return rights

@@ -1,4 +1,4 @@
-"""Finds the addresses of Discord's hosts, whatever else is slow."""
+"""Looks up the addresses of Discord's hosts, in threads that no other work uses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Key = tuple[str, int, socket.AddressFamily]
 
 
 class Resolver(AbstractResolver):
-    """Looks names up, each in a thread of its own and once at a time.
+    """Looks up each name in a thread of its own, once at a time.
 
-    The last known addresses of a host stand in for a look-up that fails or takes long.
+    The last known addresses are used when a look-up fails or takes long.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a host; raises OSError where none are known and the look-up fails."""
+        """Return the addresses of a host; raises OSError where none is known and the look-up fails."""
         key = (host, port, family)
         looking = self._under_way.get(key)
         if looking is None:
@@ -43,7 +43,7 @@ class Resolver(AbstractResolver):
             return known
 
     async def close(self) -> None:
-        """Nothing is held that would have to be closed."""
+        """Do nothing: the resolver holds nothing."""
 
     def _note(self, key: Key, done: asyncio.Future[list[ResolveResult]]) -> None:
         del self._under_way[key]
@@ -52,7 +52,7 @@ class Resolver(AbstractResolver):
 
 
 def look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
-    """The addresses of a host, as the system knows them; takes as long as its resolver allows."""
+    """Return the addresses of a host; takes as long as the system's resolver."""
     found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     return [
         ResolveResult(

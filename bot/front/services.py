@@ -25,7 +25,7 @@ Interaction = discord.Interaction[Any]
 
 
 class OpenInteractions:
-    """Counts the commands and presses that are being answered, so that a stop can let them finish."""
+    """Counts the commands and presses that are being answered, so that a shutdown can wait for them."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -1,4 +1,4 @@
-"""Names and descriptions of commands in the languages that Discord knows."""
+"""Names and descriptions of commands in Discord's languages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CatalogueTranslator(Translator):
     async def translate(
         self, string: locale_str, locale: Locale, context: TranslationContextTypes
     ) -> str | None:
-        """The name or description in `locale`, None where the English one serves."""
+        """Return the name or description in `locale`; None where the English one is used."""
         if locale not in LOCALES:
             return None
         texts = Texts.for_locale(locale.value)

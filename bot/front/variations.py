@@ -1,4 +1,4 @@
-"""From a finished picture's recipe to that of a picture started from it; no Discord here."""
+"""Recipes that start from a finished picture; no Discord here."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from bot.jobs import Job, Recipe, larger_size
 from sdjax_engine.request import Offer
 
 VARY_STRENGTH = 0.5  # the composition stays, the details change
-ENLARGE_STRENGTH = 0.4  # what is there stays, and gains the detail that the larger size has room for
+ENLARGE_STRENGTH = 0.4  # the picture stays, and gains the detail of the larger size
 
 
 def varied(job: Job, index: int, *, seed: int) -> Recipe:
-    """As many pictures as the job has, each like its picture at `index`. Raises UserMistake without that."""
+    """Return a recipe for variants of the picture at `index`; raises UserMistake without that picture."""
     return _from(job, index, strength=VARY_STRENGTH, seed=seed)
 
 
 def enlarged(job: Job, index: int, offer: Offer) -> Recipe:
-    """The job's picture at `index` in the next larger size; raises UserMistake where there is none."""
+    """Return a recipe for the picture at `index` in the next larger size; raises UserMistake without one."""
     size = larger_size((job.recipe.width, job.recipe.height), offer)
     if size is None:
         raise UserMistake("no_larger_size", model=offer.model)

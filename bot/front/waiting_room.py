@@ -1,4 +1,4 @@
-"""The files that are fetched and decoded at one moment: few in all, and one of each person's."""
+"""The limit on files that are fetched and decoded at once: few in all, one for each person."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from weakref import WeakValueDictionary
 from bot.errors import UserMistake
 from bot.front.pace import Sender
 
-AT_WORK = 2  # whose files are in memory: while one is fetched, another is decoded
+AT_WORK = 2  # requests with files in memory: one is fetched while another is decoded
 
 
 class WaitingRoom:
-    """`places` requests with files, waiting or at work, of which a person has few and a server half.
+    """`places` requests with files, waiting or running; a person may have few of them, a server half.
 
-    A person's requests take their turns one after the other, so that nobody waits for several of one person.
+    A person's requests run one at a time, so that no other person waits for several of them.
     """
 
     def __init__(self, *, places: int) -> None:
@@ -31,7 +31,7 @@ class WaitingRoom:
 
     @asynccontextmanager
     async def turn(self, sender: Sender) -> AsyncIterator[None]:
-        """Have a turn until left, after a wait; raises UserMistake `files_busy` where there is no place."""
+        """Wait for a turn and hold it until left; raises UserMistake `files_busy` where no place is free."""
         self._enter(sender)
         turn = self._turns.get(sender.user_id)
         if turn is None:

@@ -15,7 +15,7 @@ from sdjax_engine.request import Offer
 
 
 def commands(offers: Sequence[Offer]) -> list[Command]:
-    """All commands, with options as far as `offers` reach."""
+    """Return all commands, with the options of `offers`."""
     return [
         imagine_command(offers),
         queue_command(),

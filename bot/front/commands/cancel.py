@@ -1,4 +1,4 @@
-"""`/cancel`: a person's own requests; a moderator's choice of anyone's in their server."""
+"""`/cancel`: a person's own requests; for moderators, any request of their server."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
 
 
 async def cancel_all(interaction: Interaction) -> None:
-    """Cancel all of the person's own; the interaction is acknowledged already."""
+    """Cancel all of the person's own requests; the interaction is acknowledged already."""
     mine = await services_of(interaction).store.jobs.active(user_id=interaction.user.id)
     if not mine:
         raise UserMistake("nothing_to_cancel")
@@ -94,7 +94,7 @@ async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> Non
 
 
 def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool) -> str:
-    """What was cancelled, without its words where they are `secret`, and what of it is painted already."""
+    """Return the sentence about a cancelled request, without its words if `secret`."""
     done = sum(job.work.done for job in jobs)
     if len(jobs) == 1:
         words = texts.gettext("private") if secret else shown(jobs[0].recipe.prompt, SHOWN_PROMPT)
@@ -113,7 +113,7 @@ def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool) -> str
 
 
 async def active_here(interaction: Interaction) -> tuple[list[Job], list[Job]]:
-    """The person's own active requests, and those of others in the server that they moderate."""
+    """Return the person's own active requests, and others' in the server if the person moderates it."""
     store = services_of(interaction).store
     mine = await store.jobs.active(user_id=interaction.user.id)
     here = await store.jobs.active(guild_id=interaction.guild_id) if interaction.guild_id else []
@@ -122,13 +122,13 @@ async def active_here(interaction: Interaction) -> tuple[list[Job], list[Job]]:
 
 
 def _choosing(interaction: Interaction, mine: Sequence[Job], others: Sequence[Job]) -> discord.ui.LayoutView:
-    """A message that offers these requests for choice, several at once."""
+    """Return a message with menus of these requests."""
     services = services_of(interaction)
     return layout(choosing(mine, others, now=services.clock(), texts=services.texts(interaction)))
 
 
 def choosing(mine: Sequence[Job], others: Sequence[Job], *, now: float, texts: Texts) -> MessageContent:
-    """A menu of the person's own requests, and one of those of others; as many as menus take."""
+    """Return a menu of the person's own requests and one of others', within the size of menus."""
     lines, menus = [], []
     if mine:
         lines.append(
@@ -175,7 +175,7 @@ def _menu(
 
 
 async def suggest_jobs(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
-    """The person's own active requests, then for moderators everybody's in the server."""
+    """Suggest the person's own active requests, then for moderators the others of the server."""
     services = services_of(interaction)
     texts = services.texts(interaction)
     try:

@@ -1,4 +1,4 @@
-"""`/help`: what the bot does, what can be asked of it, what its models offer."""
+"""`/help`: what the bot does, its commands, and the offers of its models."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def help_command() -> Command:
 async def show_help(interaction: Interaction) -> None:
     """The whole help, to the person alone."""
     services = services_of(interaction)
-    # Commands and options bear the names that this person's Discord shows, whatever the answer's language.
+    # Commands and options have the names that the person's Discord shows, in any language of the answer.
     names = Texts.for_locale(str(interaction.locale))
     text = help_text(services.offers, texts=services.texts(interaction), names=names)
     await say(interaction, view=page(text))
 
 
 def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
-    """The help in Markdown; `names` are the texts whose command names the person sees."""
+    """Return the help in Markdown; `names` are the texts with the command names that the person sees."""
     samplers = ", ".join(SAMPLER_NAMES[sampler] for sampler in samplers_of(offers))
     return "\n".join(
         [
@@ -72,7 +72,7 @@ def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
 
 
 def model_line(offer: Offer, texts: Texts) -> str:
-    """What one model paints, and how when nothing else is said."""
+    """Return the line of a model: its sizes and its defaults."""
     return texts.gettext(
         "**{model}**: {sizes}; {steps} steps, at most {limit}; guidance {guidance}; {sampler}.",
         model=offer.model.replace("_", "\\_"),

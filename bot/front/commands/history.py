@@ -1,4 +1,4 @@
-"""`/history`: what a person asked for, newest first, a page at a time; to them alone."""
+"""`/history`: a person's jobs, newest first, a page at a time, to that person alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def history_command() -> Command:
 
 
 async def show_history(interaction: Interaction) -> None:
-    """The newest page."""
+    """Show the newest page."""
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
     found = await newest_page(services.store.jobs, interaction.user.id)
@@ -57,13 +57,13 @@ async def show_history(interaction: Interaction) -> None:
 
 
 async def newest_page(jobs: Jobs, user_id: int) -> Page:
-    """What this person asked for last."""
+    """Return the page of the person's newest jobs."""
     found = await jobs.history(user_id, limit=PAGE_JOBS + 1)
     return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=False)
 
 
 async def page_beside(jobs: Jobs, user_id: int, *, way: str, key: int) -> Page:
-    """The page that is older or newer than the interaction `key`; the newest without a whole one."""
+    """Return the page older or newer than the interaction `key`; the newest where there is no full one."""
     if way == OLDER:
         found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1)
         if found:
@@ -76,7 +76,7 @@ async def page_beside(jobs: Jobs, user_id: int, *, way: str, key: int) -> Page:
 
 
 def history_view(page: Page, texts: Texts, *, now: float) -> discord.ui.LayoutView:
-    """The page as a message, with buttons to those beside it and a menu of its private pictures."""
+    """Return the page as a message, with buttons for other pages and a menu of private pictures."""
     heading = texts.gettext("What you asked for")
     text = "\n".join([f"### {heading}", *history_lines(page, texts)])
     row = tuple(_buttons(page, texts))
@@ -89,12 +89,12 @@ def history_view(page: Page, texts: Texts, *, now: float) -> discord.ui.LayoutVi
 
 
 def can_be_shown(job: Job) -> bool:
-    """Whether a private job has pictures that its owner can look at again."""
+    """Return whether a private job has pictures that its owner can see again."""
     return job.origin.private and job.state is State.DONE and job.deleted_at is None and job.work.done > 0
 
 
 def _private_pictures(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
-    """The jobs of the page that no link leads to: private answers are gone once Discord is restarted."""
+    """Return the jobs of the page without a link: private answers are gone after Discord restarts."""
     choices = tuple(
         Choice(
             label=request_words(job, texts, secret=False),
@@ -109,16 +109,16 @@ def _private_pictures(page: Page, *, now: float, texts: Texts) -> MenuContent | 
 
 
 def history_lines(page: Page, texts: Texts) -> list[str]:
-    """One line for each job: when, what, how many pictures, what became of it, and where it is."""
+    """Return a line for each job: time, words, number of pictures, outcome, link."""
     if not page.jobs:
         return [texts.gettext("You have asked for nothing yet.")]
     return [texts.line(texts.joined(_parts(job, texts)), mark="- ") for job in page.jobs]
 
 
 def message_address(job: Job) -> str | None:
-    """Where a job's message can be looked at; None for one that is gone or was private.
+    """Return the address of a job's message; None for one that is gone or was private.
 
-    What was private or could not be shown where it was asked for may have come as a direct message.
+    A private result, or one whose channel was closed, may have been sent as a direct message.
     """
     if job.message_id is None or job.deleted_at is not None:
         return None
@@ -155,12 +155,12 @@ def _outcome(job: Job, texts: Texts) -> str:
 
 
 def _is_shown(job: Job) -> bool:
-    """Whether the safety checker has left any picture of a finished job."""
+    """Return whether a finished job has a picture that the safety checker did not withhold."""
     return any(image.showing is not Showing.WITHHOLD for image in job.images)
 
 
 def _counted(counts: Counter[State], texts: Texts) -> Iterator[str]:
-    """How many pictures of a job came to each end."""
+    """Return how many pictures of a job have each outcome."""
     if done := counts[State.DONE]:
         yield texts.gettext("painted: {count}", count=done)
     if failed := counts[State.FAILED]:

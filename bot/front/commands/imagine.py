@@ -46,7 +46,7 @@ IMAGE, MASK = "image", "mask"  # the options that take a file
 
 
 def imagine_command(offers: Sequence[Offer]) -> Command:
-    """The command with all its options."""
+    """Return the command with all its options."""
     return make_command(
         name="imagine",
         description=locale_str("Paint a picture from your words."),
@@ -56,7 +56,7 @@ def imagine_command(offers: Sequence[Offer]) -> Command:
 
 
 def imagine_options(offers: Sequence[Offer]) -> list[Option]:
-    """What can be asked for, in the order that Discord shows it; nothing where there is no choice."""
+    """Return the options in the order of Discord's display; an option without a choice is left out."""
     options = [*_words_and_numbers(offers), *_start_options()]
     options.append(
         Option(name="private", description=locale_str("Show the picture to you alone."), kind=bool)
@@ -123,7 +123,7 @@ def _words_and_numbers(offers: Sequence[Offer]) -> list[Option]:
 
 
 def samplers_of(offers: Sequence[Offer]) -> list[Sampler]:
-    """The samplers that suit some model, as far as is known."""
+    """Return the samplers that suit some model, as far as is known."""
     return [sampler for sampler in SAMPLER_NAMES if any(_takes(offer, sampler) for offer in offers)]
 
 
@@ -173,7 +173,7 @@ async def imagine(
     mask: Attachment | None = None,
     **typed: Any,
 ) -> None:
-    """Check first, purely; a mistake is told at once, before anything is acknowledged or stored."""
+    """Check the options, before the acknowledgement; then queue the job."""
     services = services_of(interaction)
     asked = Asked(**typed, image=image is not None, mask=mask is not None)
     recipe = parse(asked, services.offers)
@@ -193,7 +193,7 @@ async def imagine(
 
 
 async def hint(interaction: Interaction, prompt: str) -> None:
-    """Tell the person alone which option does what they typed into the prompt for another bot."""
+    """Tell the person alone which option replaces a flag of another bot in the prompt."""
     services = services_of(interaction)
     found = hint_of(prompt, {option.name for option in imagine_options(services.offers)})
     if found is None:
@@ -213,7 +213,7 @@ async def hint(interaction: Interaction, prompt: str) -> None:
 async def _started_from(
     interaction: Interaction, recipe: Recipe, asked: Asked, *, image: Attachment, mask: Attachment | None
 ) -> AsyncIterator[Recipe]:
-    """Fetch, clean and keep what is started from; nothing of it stays of a request that is refused."""
+    """Fetch, clean and keep the start picture; a refused request leaves no file."""
     services = services_of(interaction)
     picture, hole = await _clean(interaction, image=image, mask=mask)
     kept: list[KeptFile] = []
@@ -235,7 +235,7 @@ async def _started_from(
 
 
 async def _take_back(services: Services, kept: Sequence[KeptFile]) -> None:
-    """Delete the files of a refused request; where the queue is away, the sweep finds them."""
+    """Delete the files of a refused request; while the queue is unavailable, the sweep finds them later."""
     try:
         await services.files.take_back(kept)
     except StoreUnavailable as error:
@@ -245,7 +245,7 @@ async def _take_back(services: Services, kept: Sequence[KeptFile]) -> None:
 async def _clean(
     interaction: Interaction, *, image: Attachment, mask: Attachment | None
 ) -> tuple[Picture, bytes | None]:
-    """The picture to start from, and its mask: the one that was sent, or else what is transparent in it."""
+    """Return the start picture and its mask: the mask that was sent, or else the transparent part."""
     attachments, sender = services_of(interaction).attachments, sender_of(interaction)
     async with attachments.turn(sender):
         picture = await attachments.picture(image, what=_called(IMAGE, interaction), sender=sender)
@@ -255,17 +255,17 @@ async def _clean(
 
 
 def _called(option: str, interaction: Interaction) -> str:
-    """An option's file as it is spoken of, in the language of the answer."""
+    """Return the name of an option's file, in the language of the answer."""
     return f"“{services_of(interaction).texts(interaction).pgettext('field', option)}”"
 
 
 async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
-    """The sizes of the model that is chosen so far."""
+    """Suggest the sizes of the chosen model."""
     return _choices(size_choices(typed, _chosen_offer(interaction)))
 
 
 async def suggest_loras(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
-    """The LoRAs of the model that is chosen so far."""
+    """Suggest the LoRAs of the chosen model."""
     return _choices(lora_choices(typed, _chosen_offer(interaction)))
 
 

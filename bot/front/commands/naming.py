@@ -1,4 +1,4 @@
-"""A request in the few plain words that a menu or a suggestion has room for: Markdown means nothing there."""
+"""A request in a few plain words, for menus and suggestions, which show no Markdown."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ MAX_NAME = 100  # characters of a suggestion, and of a choice's label and descri
 
 
 def request_words(job: Job, texts: Texts, *, secret: bool) -> str:
-    """What the request shows, or that this is nobody else's business."""
+    """Return the words of the request, or a sentence that they are private."""
     if secret:
         return texts.gettext("private")
     return _cut(tidy(clean(job.recipe.prompt)), MAX_NAME)
 
 
 def request_facts(job: Job, *, now: float, texts: Texts, named: bool) -> str:
-    """Whose it is if `named`, how many pictures, how old, and where it stands until it has ended."""
+    """Return the owner if `named`, the number of pictures, the age, and the state of an active request."""
     work = job.work
     facts = [
         texts.ngettext("{count} picture", "{count} pictures", work.count),
@@ -33,7 +33,7 @@ def request_facts(job: Job, *, now: float, texts: Texts, named: bool) -> str:
 
 
 def request_name(job: Job, *, now: float, texts: Texts, named: bool) -> str:
-    """All of it on one line, the words last; of another's private request none of them."""
+    """Return all facts on one line, the words last; another person's private words are left out."""
     facts = request_facts(job, now=now, texts=texts, named=named)
     words = request_words(job, texts, secret=named and job.origin.private)
     room = MAX_NAME - len(facts) - len(SEPARATOR) - len(texts.isolated(""))

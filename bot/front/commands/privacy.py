@@ -1,4 +1,4 @@
-"""`/privacy`: what is kept of a person; they alone see it, take it with them, or have it deleted."""
+"""`/privacy`: what is stored of a person; that person alone can see, export and delete it."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def privacy_command() -> Command:
 
 
 async def show_privacy(interaction: Interaction) -> None:
-    """What is kept and for how long, and the buttons that export and delete it."""
+    """Show what is stored and for how long, with buttons that export and delete it."""
     await acknowledge(interaction, private=True)
     view = privacy_view(services_of(interaction).texts(interaction))
     await interaction.edit_original_response(view=view)
 
 
 def privacy_view(texts: Texts) -> discord.ui.LayoutView:
-    """The answer to the command."""
+    """Return the answer to the command."""
     heading = texts.gettext("What is kept of you")
     lines = [
         texts.gettext(
@@ -69,7 +69,7 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
 
 
 async def export(interaction: Interaction) -> None:
-    """Send the person what is kept of them, with as many of their pictures as a message takes."""
+    """Send the person all stored data, with as many of their pictures as a message takes."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
@@ -93,7 +93,7 @@ async def export(interaction: Interaction) -> None:
 
 
 async def ask(interaction: Interaction) -> None:
-    """Let the person confirm that all of theirs is deleted."""
+    """Ask the person to confirm the deletion."""
     await acknowledge_press(interaction)
     texts = services_of(interaction).texts(interaction)
     question = texts.gettext(
@@ -110,7 +110,7 @@ async def ask(interaction: Interaction) -> None:
 
 
 async def forget_all(interaction: Interaction) -> None:
-    """Delete all that is kept of the person, and the messages that show it."""
+    """Delete everything that is stored of the person, and the messages that show it."""
     await acknowledge_press(interaction)
     services = services_of(interaction)
     texts = services.texts(interaction)
@@ -137,7 +137,7 @@ async def forget_all(interaction: Interaction) -> None:
 
 
 async def _left(client: discord.Client, job: Job) -> str | None:
-    """Remove the message that shows a job; the message's address where Discord does not let the bot."""
+    """Delete the message that shows a job; return its address where Discord refuses."""
     address = message_address(job)
     if job.message_id is None or address is None:
         return None
@@ -155,7 +155,7 @@ async def _left(client: discord.Client, job: Job) -> str | None:
 
 
 async def _all_jobs(services: Services, user_id: int) -> list[Job]:
-    """Every job of the person, the newest first."""
+    """Return every job of the person, the newest first."""
     jobs = await services.store.jobs.history(user_id, limit=PAGE_JOBS)
     while further := await services.store.jobs.history(
         user_id, older_than=jobs[-1].origin.interaction_id if jobs else 0, limit=PAGE_JOBS
@@ -165,7 +165,7 @@ async def _all_jobs(services: Services, user_id: int) -> list[Job]:
 
 
 async def _files(services: Services, names: Sequence[str]) -> dict[str, bytes]:
-    """The files of these names that are still there, until there is no room for more."""
+    """Return the files of these names that still exist, as far as there is room."""
     files: dict[str, bytes] = {}
     room = ARCHIVE_LIMIT
     for name in names:

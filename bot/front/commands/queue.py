@@ -1,4 +1,4 @@
-"""`/queue`: who waits for what, in fair order, with honest times; as quick where very many wait."""
+"""`/queue`: the waiting and running jobs in fair order, with estimated times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def queue_command() -> Command:
 
 
 async def show_queue(interaction: Interaction) -> None:
-    """The queue of this server, or in a direct message the person's own; to them alone."""
+    """Show the queue of this server, or in a direct message the person's own, to that person alone."""
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
     here, me = interaction.guild_id, interaction.user.id
@@ -46,14 +46,14 @@ async def show_queue(interaction: Interaction) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """Some jobs that have not ended, each with its number among all of them, and how many those are."""
+    """Some active jobs, each with its number among all, and the number of all."""
 
     jobs: Sequence[tuple[int, Job]]
     total: int
 
 
 async def list_queue(jobs: Jobs, *, viewer: int, guild_id: int | None) -> Listing:
-    """The first jobs of a server, or without one of the viewer, and their own however far behind."""
+    """Return the first jobs of a server, or of the viewer without one, and the viewer's own later jobs."""
     whose = None if guild_id else viewer
     first = await jobs.active(user_id=whose, guild_id=guild_id, limit=SHOWN_JOBS)
     numbered = list(enumerate(first, start=1))
@@ -75,10 +75,9 @@ def queue_lines(
     seen: Collection[str],
     texts: Texts,
 ) -> list[str]:
-    """One line for each job that is shown, and how many there are beyond those.
+    """Return a line for each shown job, and the number of further jobs.
 
-    Of others' jobs only those `seen`, by id, show their words: the rest were asked for in channels that are
-    closed to the viewer.
+    Words of others' jobs are shown only for the ids in `seen`: the other channels are closed to the viewer.
     """
     if not listing.jobs:
         return [texts.gettext("Nothing is waiting and nothing is being painted.")]
@@ -95,7 +94,7 @@ def queue_lines(
 
 
 def totals_line(counts: Mapping[State, int], texts: Texts) -> str:
-    """How much there is in all servers together."""
+    """Return the totals over all servers."""
     waiting, running = counts[State.WAITING], counts[State.RUNNING]
     return texts.gettext(
         "Everywhere together: {waiting}, {running}.",
@@ -115,7 +114,7 @@ def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts
 
 
 def standing(job: Job, position: Position | None, texts: Texts) -> str:
-    """Where an active job stands, in a few words."""
+    """Return the place or progress of an active job in a few words."""
     work = job.work
     if job.state is State.RUNNING and (work.begun or position is None or not position.seconds):
         said = texts.gettext("painting, step {step} of {steps}", step=work.step, steps=work.steps)

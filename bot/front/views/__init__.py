@@ -1,4 +1,4 @@
-"""Buttons and menus. They hold ids, of a job, an image or an interaction, and so outlive restarts."""
+"""Buttons and menus. They hold only ids, of jobs, images or interactions, so they work after restarts."""
 
 from bot.front.views.again import AgainButton
 from bot.front.views.cancel import CancelButton

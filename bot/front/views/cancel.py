@@ -1,4 +1,4 @@
-"""The button that stops what has not ended."""
+"""The button that cancels a job."""
 
 from __future__ import annotations
 

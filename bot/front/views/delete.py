@@ -19,7 +19,7 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     job = await services.store.jobs.get(job_id)
     names = await services.store.deliveries.delete_result(job_id, user_id=asker(interaction, job))
     await services.files.drop(names)
-    with suppress(discord.NotFound):  # somebody deleted the message meanwhile
+    with suppress(discord.NotFound):  # the message was deleted meanwhile
         await interaction.delete_original_response()
 
 

@@ -1,4 +1,4 @@
-"""The menu that shows a person's private pictures to them again."""
+"""The menu that shows a person's private pictures again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
 async def show_again(interaction: Interaction, job_id: str) -> None:
     """Answer with a job's pictures and buttons, to its owner alone.
 
-    Raises UnknownJob where it is somebody else's, UserMistake `no_picture` where there is none to show, and
+    Raises UnknownJob for another person's job, UserMistake `no_picture` where there is none to show, and
     UserMistake where the person asks too often.
     """
     services = services_of(interaction)
@@ -46,7 +46,7 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
 
 
 async def _files(interaction: Interaction, content: MessageContent) -> list[discord.File]:
-    """Each of the pictures of `content` in a file; all of them together small enough for every place."""
+    """Return each picture of `content` as a file, together small enough for every server."""
     services = services_of(interaction)
     made = []
     for picture in content.pictures:
