@@ -55,10 +55,10 @@ layers: install-dev
 	@$(BIN)/lint-imports --no-cache > .import-layers.txt || { cat .import-layers.txt; rm -f .import-layers.txt; exit 1; }
 	@rm -f .import-layers.txt
 
-# One process more than two cores: many tests wait for clocks and for other processes.
+# A third process costs more than it saves on two cores: it opens engines and compiles programs of its own.
 tests: install-dev browser
 	@echo "Tests"
-	@$(BIN)/python -m pytest --quiet --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: lint types layers tests
 
