@@ -26,10 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 from conditions import print_conditions
 
-from sdjax_engine.models.attended import KeyValues
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import AttentionShape, Kernel, choose, describe
 from sdjax_engine.models.attention_kernels import KERNELS
+from sdjax_engine.models.cross_attention_inputs import KeyValues
 
 SHAPES: dict[
     str, tuple[int, int, int, int]

@@ -14,8 +14,8 @@ import torch
 from flax import nnx
 
 from sdjax_engine.weights.blueprint import Blueprint, Parameters
-from sdjax_engine.weights.names import arrange
 from sdjax_engine.weights.networks import OneKey
+from sdjax_engine.weights.tensor_names import arrange
 
 Array = npt.NDArray[np.float32]
 QUICK = {"xla_backend_optimization_level": 0}  # halves the compiling, which is most of such a test's time

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 
 from sdjax_engine.denoising.noise import OF_KEPT_PICTURE, OF_START_PICTURE, fresh_noise, initial_noise
 from sdjax_engine.denoising.state import Conditioning, Encoding, KeysValues, Newcomer, SeatState, StartPicture
-from sdjax_engine.models.attended import Projection
 from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
+from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.prompts import apply_weights
 from sdjax_engine.samplers import step

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sdjax_engine.models.attended import KeyValues
 from sdjax_engine.models.attention_choice import FLASH_LEAST_TOKENS, Backend, Kernel, Use
 from sdjax_engine.models.attention_kernels import KERNELS
+from sdjax_engine.models.cross_attention_inputs import KeyValues
 from sdjax_engine.wording import first_line
 
 Problem = Callable[[Use, int], str | None]

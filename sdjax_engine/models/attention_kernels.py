@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sdjax_engine.models.attended import KeyValues
 from sdjax_engine.models.attention_choice import ACCELERATOR_SCORES, CPU_SCORES, Kernel
+from sdjax_engine.models.cross_attention_inputs import KeyValues
 
 FLASH_BLOCK = 512
 LANES = 128

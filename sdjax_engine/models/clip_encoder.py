@@ -6,9 +6,9 @@ from flax import nnx
 from jax import Array
 
 from sdjax_engine.models.activations import Activation, activation
-from sdjax_engine.models.attended import KeyValues
 from sdjax_engine.models.attention import attend
 from sdjax_engine.models.config import Config
+from sdjax_engine.models.cross_attention_inputs import KeyValues
 from sdjax_engine.models.layers import LayerNorm, Shared, linear
 
 

@@ -8,9 +8,9 @@ from jax import Array
 from jax.typing import DTypeLike
 
 from sdjax_engine.models.activations import activation
-from sdjax_engine.models.attended import Context, Projection
 from sdjax_engine.models.attention import Attention, BasicTransformerBlock
 from sdjax_engine.models.config import Config
+from sdjax_engine.models.cross_attention_inputs import Context, Projection
 from sdjax_engine.models.layers import (
     GroupNorm,
     Shared,

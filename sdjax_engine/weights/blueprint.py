@@ -1,8 +1,8 @@
-"""How a network's module is put together, put off until something has to be traced.
+"""The construction of a network's module, delayed until a program is traced.
 
-A start that finds everything kept needs the names and shapes of the parameters only, and those are in the
-kept file. Building the module takes seconds and the whole of flax, which is therefore imported here when a
-module is first wanted, and nowhere on the way of such a start.
+A start that finds every program and parameter on disk needs the names and shapes of the parameters only,
+which are in the cache file. Building a module takes seconds and imports flax. Both happen here, when a module
+is first needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Parameters = dict[str, jax.Array]
 class Blueprint:
     """Makes one network's module; `make` returns it without memory for its parameters.
 
-    The module's form is made once, by whichever thread needs it first; `make` may raise
+    The graph definition is made once, by the first thread that needs it. `make` may raise
     UnreadableCheckpoint for a configuration that makes no network.
     """
 
@@ -37,7 +37,7 @@ class Blueprint:
 
     @property
     def graphdef(self) -> nnx.GraphDef[Any]:
-        """The module's form; its representation differs from process to process."""
+        """The module's graph definition; its representation differs between processes."""
         return self._parts[0]
 
     @property
@@ -55,7 +55,7 @@ class Blueprint:
         return nnx.merge(self.graphdef, nnx.restore_int_paths(nested(parameters)))
 
     def adapted(self, parameters: Mapping[str, Any], bank: Bank, rows: jax.Array, scales: jax.Array) -> Any:
-        """Return the module over these parameters on which LoRAs work (see `models.lora.attach`)."""
+        """Return the module over these parameters with LoRAs attached (see `models.lora.attach`)."""
         from sdjax_engine.models.lora import attach  # noqa: PLC0415
 
         return attach(self.module(parameters), bank, rows, scales)

@@ -1,12 +1,10 @@
 """Converted parameters kept on disk, so that a second start reads them directly: one file for each network.
 
-A file is named after its source and after what it was made from: all bytes of the source's files, the
-network's configuration and the layout's version. It is written beside its place and moved there when it is
-whole, unless the source has changed meanwhile. A file that does not fit is written anew.
-
-Beside it lies a note: a digest of the file's header and of the code that has checked the source's tensors and
-the file against the network. Where that is this very code, a start believes the header and builds no network;
-any other code checks both as if nothing had been noted.
+A file is named after its source and its inputs: all bytes of the source's files, the network's configuration
+and the layout's version. It is written to a partial file and renamed when complete, unless the source has
+changed meanwhile. An invalid file is ignored and rewritten. A note beside it holds a digest of the file's
+header and of the code that checked the source's tensors and the file against the network. When the digest
+matches the present code, a start trusts the header and builds no network. Otherwise both are checked again.
 """
 
 from __future__ import annotations
@@ -25,20 +23,20 @@ import numpy as np
 
 from sdjax_engine.compiling.code_digest import source_digest
 from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.cache_file import Placed, Writer, fits, kept_arrays
 from sdjax_engine.weights.contents import files_of
 from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.headers import Header, read_header
-from sdjax_engine.weights.kept import Placed, Writer, fits, kept_arrays
 from sdjax_engine.weights.networks import Plan
 
-LAYOUT = 1  # to be raised with every change of what a file holds under the same names and shapes
+LAYOUT = 1  # raise it with every change of a file's content under the same names and shapes
 FOLDER = "weights"
-SECONDS_UNTIL_GIVEN_UP = 3600.0  # a file that is being written is touched all the time
+SECONDS_UNTIL_GIVEN_UP = 3600.0  # a file that is being written is touched regularly
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
-    """The kept parameters of one source; what is kept of others in the same folder is not touched.
+    """The cached parameters of one source; files of other sources in the folder are not touched.
 
     `digests` are those of the source's files.
     """
@@ -48,7 +46,7 @@ class Cache:
     digests: Digests
 
     def read(self, name: str, plan: Plan) -> Iterator[Placed] | None:
-        """Give the parameters of the network `name`, or return None where none are kept that fit.
+        """Yield the parameters of the network `name`; return None where no valid file is cached.
 
         Raises UnreadableCheckpoint, while giving, for a file that cannot be read any more.
         """
@@ -64,13 +62,13 @@ class Cache:
         return kept_arrays(file, header, plan.dtype)
 
     def has_checked(self, name: str, plan: Plan) -> bool:
-        """Whether this code has found the source's tensors, and what is kept of them, to be the network's."""
+        """Return whether this code has checked the source's tensors and the cache file with the network."""
         file = self.place(name, plan)
         header = header_of(file)
         return header is not None and is_noted(file, header)
 
     def keep(self, name: str, plan: Plan, arrays: Iterable[Placed]) -> Iterator[Placed]:
-        """Pass the parameters of the network `name` on and keep them; a full disk only ends the keeping."""
+        """Pass the parameters of the network `name` on and cache them; a full disk only stops the caching."""
         place = self.place(name, plan)
         part = place.with_name(f"{place.stem}.{os.getpid()}.part")
         writer: Writer | None = None
@@ -95,17 +93,17 @@ class Cache:
                 part.unlink(missing_ok=True)
 
     def place(self, name: str, plan: Plan) -> Path:
-        """Where the parameters of the network `name` are kept; raises UnreadableCheckpoint."""
+        """Return the path of the cached parameters of the network `name`; raises UnreadableCheckpoint."""
         files = [self.digests.of(file) for file in files_of(plan.part)]
         made_from = [LAYOUT, files, plan.part.model, plan.part.config]
         return self.folder / FOLDER / f"{self.group(name, plan)}-{short(made_from)}.safetensors"
 
     def group(self, name: str, plan: Plan) -> str:
-        """What the files of one network of one source have in common, whatever they were made from."""
+        """Return the name that all cache files of one network of one source share."""
         return short([self.source, name, np.dtype(plan.dtype).name])
 
     def forget_others(self, name: str, plan: Plan, place: Path) -> None:
-        """Remove what is kept of earlier files of this network, and what was never finished."""
+        """Remove the cache files of earlier versions of this network, and partial files."""
         given_up = time.time() - SECONDS_UNTIL_GIVEN_UP
         mine = (place, note_of(place))
         for file in place.parent.glob(f"{self.group(name, plan)}-*"):
@@ -116,7 +114,7 @@ class Cache:
 
 
 def header_of(file: Path) -> Header | None:
-    """Return the header of a kept file; None where there is no whole one."""
+    """Return the header of a cache file; None where there is no complete file."""
     try:
         return read_header(file)
     except UnreadableCheckpoint:
@@ -124,17 +122,17 @@ def header_of(file: Path) -> Header | None:
 
 
 def note_of(file: Path) -> Path:
-    """Return where it is noted which code has checked a kept file."""
+    """Return the path of the note of a cache file."""
     return file.with_suffix(".checked")
 
 
 def note(file: Path, header: Header) -> None:
-    """Note that this code has checked a kept file of this header; raises OSError."""
+    """Write that this code has checked a cache file with this header; raises OSError."""
     note_of(file).write_text(mark(header), encoding="ascii")
 
 
 def is_noted(file: Path, header: Header) -> bool:
-    """Whether this code has checked a kept file of this header."""
+    """Return whether this code has checked a cache file with this header."""
     try:
         return note_of(file).read_text(encoding="ascii") == mark(header)
     except (OSError, ValueError):
@@ -142,12 +140,12 @@ def is_noted(file: Path, header: Header) -> bool:
 
 
 def mark(header: Header) -> str:
-    """Return what stands for this code and this header."""
+    """Return the digest of this code and this header."""
     return short([source_digest(), {key: dataclasses.astuple(each) for key, each in header.entries.items()}])
 
 
 def written(writer: Writer, placed: Placed) -> bool:
-    """Whether a parameter could be written."""
+    """Return whether a parameter could be written."""
     try:
         writer.write(*placed)
     except OSError:
@@ -156,5 +154,5 @@ def written(writer: Writer, placed: Placed) -> bool:
 
 
 def short(content: object) -> str:
-    """Return some digits that stand for a content."""
+    """Return the first digits of a digest."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]

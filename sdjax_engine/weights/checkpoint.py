@@ -1,4 +1,4 @@
-"""What a checkpoint is once it is read: networks on the devices, tokenizers, and the settings beside them."""
+"""A checkpoint after loading: networks on the devices, tokenizers, and settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sdjax_engine.weights.blueprint import Blueprint, Parameters
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """One network: its parameters on the devices, how its module is made, its settled configuration."""
+    """One network: its parameters on the devices, its blueprint, its complete configuration."""
 
     parameters: Parameters = field(repr=False)
     blueprint: Blueprint = field(repr=False)
@@ -26,7 +26,7 @@ class Component:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextEncoder:
-    """A text encoder and the tokenizer whose ids it takes."""
+    """A text encoder and its tokenizer."""
 
     component: Component
     tokenizer: Tokenizer
@@ -34,9 +34,9 @@ class TextEncoder:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Checkpoint:
-    """Everything that was read.
+    """Everything that was loaded.
 
-    `pipeline` is the reference's class it was written for. `text_encoders` are one or two, in
+    `pipeline` is the reference's class of the checkpoint. `text_encoders` are one or two, in
     the order in which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's
     picture settings and is empty without one. `scheduler_config` is the file's content, keys that old files
     lack left out. `force_zeros_for_empty_prompt`: an empty negative prompt is encoded as zeros. `native_size`

@@ -1,4 +1,4 @@
-"""What a source holds before any tensor is read, whatever its layout, and whether it belongs together."""
+"""The contents of a source before any tensor is read, in either layout, and the check that they match."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from sdjax_engine.wording import quoted
 TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
 TIME_IDS = 6  # original size, crop's corner, target size: two numbers each
 MOST_PIXELS = 16384  # along one side
-DEFAULT_SIDE = 64  # of the latent picture where the UNet's configuration names none: the reference's
+DEFAULT_SIDE = 64  # of the latents where the UNet's configuration has none: the reference's default
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """The networks by the names that model_index.json gives them, and all that is no network.
+    """The networks, by their names in model_index.json, and everything else of the checkpoint.
 
-    `tokenizers` are in the order of the text encoders; `origin` is what messages call the source.
+    `tokenizers` are in the order of the text encoders; `origin` names the source in messages.
     """
 
     origin: str
@@ -39,7 +39,7 @@ class Contents:
 
     @property
     def is_xl(self) -> bool:
-        """Whether the pipeline is one of SDXL: two text encoders, sizes beside the prompt."""
+        """Whether the pipeline is of SDXL: two text encoders, conditioning on sizes."""
         return "XL" in self.pipeline
 
     @property
@@ -51,7 +51,7 @@ class Contents:
 def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int, int]:
     """Return (width, height) in pixels of pictures of the UNet's `sample_size`.
 
-    Raises UnreadableCheckpoint for a size that is none.
+    Raises UnreadableCheckpoint for an impossible size.
     """
     size = unet.get("sample_size") or DEFAULT_SIDE
     scale = scale_of(vae)
@@ -66,7 +66,7 @@ def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int
 
 
 def check_together(contents: Contents) -> None:
-    """Raise UnreadableCheckpoint for components that do not belong together."""
+    """Raise UnreadableCheckpoint for components that do not match."""
     unet, vae = contents.parts["unet"].config, contents.parts["vae"].config
     native_size_of(unet, vae)  # refuses a size that is none
     texts = [contents.parts[name].config for name in TEXT_ENCODERS if name in contents.parts]
@@ -97,7 +97,7 @@ def check_together(contents: Contents) -> None:
 def clashes_of_xl(
     contents: Contents, unet: Mapping[str, Any], texts: list[dict[str, Any]]
 ) -> dict[str, bool]:
-    """Return what must not be so of the conditioning on the pooled prompt and on sizes."""
+    """Return the contradictions in the conditioning on the pooled prompt and on sizes."""
     kind = unet["addition_embed_type"]
     if not contents.is_xl:
         return {

@@ -1,4 +1,4 @@
-"""What a checkpoint's configurations alone say, before its weights are downloaded or read."""
+"""Facts from a checkpoint's configurations alone, before its weights are downloaded or read."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from sdjax_engine.json_files import read_json
 from sdjax_engine.weights.contents import native_size_of
+from sdjax_engine.weights.file_names import Report
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_config, read_index
-from sdjax_engine.weights.naming import Report
-from sdjax_engine.weights.original import recognise, vae_part
+from sdjax_engine.weights.original.single_file import recognise, vae_part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ def describe(
 ) -> Described:
     """Describe the checkpoint called `source` (see `load_checkpoint`), reading configurations only.
 
-    Of a hub id only those are downloaded; of a single file only the header is read. Raises
+    For a hub id only configurations are downloaded; of a single file only the header is read. Raises
     UnreadableCheckpoint.
     """
     path = find_source(source, revision=revision, variant=variant, weights=False, report=report)

@@ -1,8 +1,8 @@
-"""Digests of whole files, remembered on disk so that an unchanged file is not read twice for one.
+"""Digests of whole files, stored on disk so that an unchanged file is read only once.
 
-A remembered digest is trusted while the file's size, inode, modification time and change time are the same.
-No program can set the change time, so that a file rewritten in place under its old modification time is
-noticed. Where the system keeps no change time (Windows), nothing is remembered.
+A stored digest is valid while the file's size, inode, modification time and change time are the same. No
+program can set the change time, so a file rewritten in place with its old modification time is noticed. Where
+the system has no change time (Windows), no digest is stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Facts = list[int]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Digests:
-    """Digests of files; `folder` remembers them between starts (None: nowhere)."""
+    """Digests of files, stored in `folder` between starts (None: not stored)."""
 
     folder: Path | None
     clock: Callable[[], float] = time.time
@@ -46,11 +46,11 @@ class Digests:
         return known[1]
 
     def is_unchanged(self, file: Path) -> bool:
-        """Whether `file` is still the one whose digest `of` has returned; raises OSError."""
+        """Return whether `file` is unchanged since `of` returned its digest; raises OSError."""
         return self._known[file][0] == facts_of(file)
 
     def _recalled(self, file: Path) -> tuple[Facts, str] | None:
-        """Return what an earlier start found, None where that may not be so any more."""
+        """Return the stored digest; None where the file may have changed."""
         place = self._place(file)
         if place is None:
             return None
@@ -76,7 +76,7 @@ class Digests:
         return facts, digest
 
     def _place(self, file: Path) -> Path | None:
-        """Return where the digest of `file` is remembered, None where it cannot be."""
+        """Return the path of the stored digest of `file`; None where it cannot be stored."""
         if self.folder is None or not KEEPS_CHANGE_TIME:
             return None
         return self.folder / f"{hashlib.sha256(os.fsencode(file.absolute())).hexdigest()[:20]}{SUFFIX}"

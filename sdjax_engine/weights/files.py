@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sdjax_engine.json_files import read_json
 from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.weights.file_names import INDEX, PICKLES, Report, is_hub_id, stem_of
 from sdjax_engine.weights.headers import WHY_NO_PICKLES
-from sdjax_engine.weights.naming import INDEX, PICKLES, Report, is_hub_id, stem_of
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).parent.parent / "demo" / "checkpoint"
@@ -47,9 +47,8 @@ def find_source(
 
 
 def weight_files(folder: Path, *, variant: str | None) -> tuple[Path, ...]:
-    """Return the safetensors files of the component in `folder`: those of the variant, else the plain ones.
-
-    Raises UnreadableCheckpoint where there are none, saying so where there are only pickles.
+    """Return the safetensors files of the component in `folder`: of the variant, else without one.
+    Raises UnreadableCheckpoint where there are none, with a sentence of its own for pickles.
     """
     stem = stem_of(folder.name)
     for mark in (f".{variant}", "") if variant else ("",):

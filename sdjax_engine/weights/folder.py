@@ -10,8 +10,8 @@ from sdjax_engine.json_files import read_json
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
+from sdjax_engine.weights.file_names import INDEX
 from sdjax_engine.weights.files import weight_files
-from sdjax_engine.weights.naming import INDEX
 from sdjax_engine.weights.networks import Part, settle_config
 from sdjax_engine.weights.tensors import stored_tensors
 from sdjax_engine.wording import cut
@@ -36,11 +36,11 @@ CLASSES = {
 }
 ONLY_XL = frozenset({"text_encoder_2", "tokenizer_2"})
 OPTIONAL = frozenset({"scheduler", "safety_checker", "feature_extractor", "image_encoder"})
-FLAX = "Flax"  # what the removed Flax classes are called after
+FLAX = "Flax"  # the prefix of the removed Flax classes
 
 
 def read_folder(folder: Path, *, variant: str | None, safety_checker: bool) -> Contents:
-    """Return what the checkpoint in `folder` holds, the safety checker only if asked for and there.
+    """Return the contents of the checkpoint in `folder`; the safety checker only on request and if present.
 
     Raises UnreadableCheckpoint.
     """
@@ -82,7 +82,7 @@ def read_folder(folder: Path, *, variant: str | None, safety_checker: bool) -> C
 def read_index(folder: Path) -> dict[str, Any]:
     """Return model_index.json with today's class names.
 
-    Raises UnreadableCheckpoint unless it is that of a pipeline built of the parts there are.
+    Raises UnreadableCheckpoint for a pipeline with components that are not supported.
     """
     if not (folder / INDEX).is_file():
         raise UnreadableCheckpoint(f"{folder} is not a checkpoint in diffusers layout: it has no {INDEX}.")
@@ -118,7 +118,7 @@ def check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
 
 
 def is_wanted(name: str, pipeline: str) -> bool:
-    """Whether a pipeline of this class is built of a component of this name."""
+    """Return whether a pipeline of this class has a component of this name."""
     return name not in ONLY_XL or "XL" in pipeline
 
 

@@ -1,4 +1,4 @@
-"""What a safetensors file says of its tensors, read without touching them."""
+"""The header of a safetensors file, read without its tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sdjax_engine.wording import first_line, in_bytes
 
 PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 POINTER_START = b"version https://git-lfs"
-LONGEST_HEADER = 32 * 2**20  # bytes; thousands of tensors and notes of their training take one or two
+LONGEST_HEADER = 32 * 2**20  # bytes; thousands of tensors with training metadata take one or two
 WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safetensors"
 
 
@@ -30,14 +30,14 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """All tensors of a file by name, and what its writer noted beside them."""
+    """All tensors of a file by name, and the file's metadata."""
 
     entries: Mapping[str, Entry]
     notes: Mapping[str, str]
 
 
 def read_header(file: Path) -> Header:
-    """Return the header of a safetensors file, or raise UnreadableCheckpoint where it is no whole one."""
+    """Return the header of a safetensors file; raises UnreadableCheckpoint for an incomplete file."""
     check_start(file)
     try:
         with file.open("rb") as opened:
@@ -59,7 +59,7 @@ def read_header(file: Path) -> Header:
 
 
 def check_start(file: Path) -> None:
-    """Raise UnreadableCheckpoint for what is plainly something else, told by its first bytes."""
+    """Raise UnreadableCheckpoint for a file of another format, recognised by its first bytes."""
     try:
         with file.open("rb") as opened:
             start = opened.read(32)

@@ -1,4 +1,4 @@
-"""Checkpoints on the hub: into the hub's own cache, which is also where they are found without a network."""
+"""Checkpoints on the hub, downloaded to the hub's own cache and found there without a network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from huggingface_hub.utils import tqdm as hub_tqdm
 
 from sdjax_engine.json_files import read_json
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.naming import INDEX, STEMS, TEXT_FILES, Report, weight_patterns
+from sdjax_engine.weights.file_names import INDEX, STEMS, TEXT_FILES, Report, weight_patterns
 from sdjax_engine.wording import first_line
 
 SECONDS_BETWEEN_REPORTS = 2.0
@@ -46,10 +46,10 @@ def download(
     safety_checker: bool = False,
     report: Report | None = None,
 ) -> Path:
-    """Fetch what is not in the hub's cache yet and return the snapshot's folder.
+    """Download the missing files into the hub's cache and return the snapshot's folder.
 
     Only configurations, tokenizer files and the safetensors wanted are fetched; a component without files of
-    `variant` is fetched plain. An interrupted download goes on where it stopped. Raises UnreadableCheckpoint.
+    `variant` is fetched plain. An interrupted download is resumed. Raises UnreadableCheckpoint.
     """
     folder = fetch(repo_id, TEXT_FILES, revision=revision, report=report)
     if not weights:
@@ -66,7 +66,7 @@ def download(
 
 
 def components_of(folder: Path) -> list[str]:
-    """Return the networks that model_index.json names; what is wrong with it is found out when it is read."""
+    """Return the networks that model_index.json names; it is checked when it is read."""
     try:
         index = read_json(folder / INDEX)
     except UnreadableCheckpoint:
@@ -131,7 +131,7 @@ def progress_bar(repo_id: str, report: Report | None) -> type[Any]:
     """Return the class of the hub's progress bars that tells `report` instead, every few seconds at most."""
 
     class Bar(hub_tqdm):  # type: ignore[misc, unused-ignore]
-        """Counts as the hub's bars do, shows nothing on a terminal."""
+        """Counts like the hub's bars, without output on a terminal."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             self.is_bytes = kwargs.get("name") == "huggingface_hub.snapshot_download"

@@ -15,15 +15,15 @@ from jax.typing import DTypeLike
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.blueprint import Parameters
 from sdjax_engine.weights.cache import FOLDER, Cache
+from sdjax_engine.weights.cache_file import Placed
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, fingerprint_of
 from sdjax_engine.weights.digests import Digests
+from sdjax_engine.weights.file_names import Report
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_folder
-from sdjax_engine.weights.kept import Placed
-from sdjax_engine.weights.naming import Report
 from sdjax_engine.weights.networks import Plan, check_tensors, plan
-from sdjax_engine.weights.original import read_single_file
+from sdjax_engine.weights.original.single_file import read_single_file
 from sdjax_engine.weights.reading import arrays
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]

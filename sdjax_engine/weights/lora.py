@@ -121,7 +121,7 @@ def read_settings(text: str | None) -> dict[str, Any]:
     """Return peft's settings (`lora_alpha`, `r`, …, each behind its component's name) from the metadata."""
     try:
         settings = json.loads(text) if text else {}
-    except (ValueError, RecursionError):  # somebody else's note of the same name
+    except (ValueError, RecursionError):  # metadata of the same name from another program
         settings = {}
     return settings if isinstance(settings, dict) else {}
 

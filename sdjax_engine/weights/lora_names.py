@@ -1,4 +1,4 @@
-"""Which layer and which factor the key of a LoRA file means, in the spellings that are about.
+"""The layer and the factor of a key in a LoRA file, in all common spellings.
 
 A layer of ours, say `unet` `down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q`, is written
     unet.down_blocks.0.….attn1.to_q              diffusers and peft; in old files `attn1.processor.to_q_lora`
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sdjax_engine.weights.original_unet import ALONE, RESNET
+from sdjax_engine.weights.original.unet import ALONE, RESNET
 
 KOHYA_PREFIXES = {
     "unet": ("lora_unet_",),
@@ -45,7 +45,7 @@ IN_MIDDLE = re.compile(r"mid_block\.((?:resnets|attentions)\.\d+)\.(.+)")
 
 
 class Role(StrEnum):
-    """What a tensor is to its layer."""
+    """The role of a tensor in its layer."""
 
     DOWN = "down"
     UP = "up"
@@ -69,7 +69,7 @@ def other_kind(key: str) -> str | None:
 
 
 def split_key(key: str) -> tuple[str, Role] | None:
-    """Return how the layer of `key` is written, and what the tensor is to it; None for no key of a LoRA."""
+    """Return the spelling of the layer of `key`, and the tensor's role; None for a key of no LoRA."""
     match = ROLES.fullmatch(key)
     if match is None:
         return None
@@ -79,7 +79,7 @@ def split_key(key: str) -> tuple[str, Role] | None:
 
 
 def spellings(places: Iterable[Place]) -> dict[str, Place]:
-    """Return every way in which these layers are written, leaving the factor's name out."""
+    """Return every spelling of these layers, without the factor's name."""
     places = tuple(places)
     original = original_names(place.path for place in places if place.component == "unet")
     return {
@@ -119,7 +119,7 @@ def kohya_spellings(component: str, paths: Iterable[str]) -> list[str]:
 
 
 def original_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return what the original code calls the layers of a UNet with these paths.
+    """Return the original code's names of the layers of a UNet with these paths.
 
     It counts its blocks along the way in and out: each residual block is one, with the transformer behind
     it, and so is each downsampling; an upsampling belongs to the last residual block before it.

@@ -1,8 +1,8 @@
-"""Which key of `alpha_pattern`, one of peft's settings, means a layer: the first that is the end of its path.
+"""The key of `alpha_pattern`, one of peft's settings, that matches a layer: the first that ends its path.
 
-peft reads every key as a regular expression, and almost every file has names of layers there. A file is a
-stranger's, and an expression can take longer than anybody waits: names are looked up, and of expressions only
-those are matched that must end soon.
+peft reads every key as a regular expression, and almost every file has names of layers there. Files are
+untrusted, and an expression can take for ever. So names are looked up, and only expressions with a bounded
+time are matched.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from sdjax_engine.wording import quoted
 
 NAME = re.compile(r"\^?[\w.-]+")
-DANGEROUS = re.compile(r"\)[*+?{]|\(\?")  # a repeated group; flags, under which one looks otherwise
+DANGEROUS = re.compile(r"\)[*+?{]|\(\?")  # a repeated group, or flags, which could hide one
 MOST_REPEATS = 2  # each multiplies the time by the length of a path
 MOST_ALTERNATIVES = 4
 LONGEST = 400  # characters
@@ -24,7 +24,7 @@ MOST_PATTERNS = 10_000
 def find_pattern(patterns: Collection[str], paths: Iterable[str]) -> str | None:
     """Return the first of `patterns` that means a layer, which has several `paths`; None where none does.
 
-    Raises ValueError for expressions that could take long to match, and for those that are none.
+    Raises ValueError for expressions that could take long to match, and for invalid ones.
     """
     if len(patterns) > MOST_PATTERNS:
         raise ValueError(f"alpha_pattern has more than {MOST_PATTERNS} entries")
@@ -46,7 +46,7 @@ def find_pattern(patterns: Collection[str], paths: Iterable[str]) -> str | None:
 
 
 def ends(path: str) -> Iterator[str]:
-    """Give the names that mean a layer: its path from each dot on, and, after a `^`, its whole path."""
+    """Yield the names that match a layer: its path from each dot on, and, after a `^`, its whole path."""
     yield f"^{path}"
     parts = path.split(".")
     for start in range(len(parts)):

@@ -1,4 +1,4 @@
-"""The networks there are: built from their configurations without memory, checked against their tensors."""
+"""Networks: built from their configurations without memory, and checked against their tensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A network as the files describe it: its class, settled configuration and tensors by today's names.
+    """A network as its files describe it: its class, complete configuration, and tensors by present names.
 
     `origin` is where the configuration comes from, for messages.
     """
@@ -69,7 +69,7 @@ NO_NETWORK = (TypeError, ValueError, ArithmeticError, MemoryError)
 
 
 class OneKey:
-    """Stands for `nnx.Rngs` where a network is only described: drawing no keys is ten times faster."""
+    """Replaces `nnx.Rngs` where a network is only described: without drawing keys it is ten times faster."""
 
     def params(self) -> jax.Array:
         return jax.random.key(0)
@@ -78,7 +78,7 @@ class OneKey:
 def settle_config(model: str, config: Mapping[str, Any], *, origin: str) -> dict[str, Any]:
     """Return the configuration of a network of class `model` with all its values.
 
-    Raises UnreadableCheckpoint for what there is no support for, or what describes no network.
+    Raises UnreadableCheckpoint for values that are not supported or describe no network.
     """
     try:
         return KINDS[model].settle(config)
@@ -89,7 +89,7 @@ def settle_config(model: str, config: Mapping[str, Any], *, origin: str) -> dict
 
 
 def plan(part: Part, *, dtype: DTypeLike) -> Plan:
-    """Return what the network of `part` will be; nothing is built yet."""
+    """Return the plan of the network of `part`; builds nothing."""
     return Plan(part=part, blueprint=Blueprint(lambda: build(part, dtype)), dtype=dtype)
 
 
@@ -110,7 +110,7 @@ def described(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Any:
 
 
 def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:
-    """Return how the autoencoder of this configuration is put together in float32."""
+    """Return the blueprint of the autoencoder of this configuration in float32."""
     return Blueprint(lambda: described("AutoencoderKL", config, "float32"))
 
 

@@ -1,7 +1,7 @@
-"""Tensors from files to arrays in our layout, one at a time.
+"""Tensors from files to arrays in this package's layout, one at a time.
 
-The bytes are read, not mapped, into one buffer that is used again for each tensor: what a load holds beside
-its result is the largest tensor, and the files' pages never count as the process's own.
+Bytes are read, not mapped, into one buffer that each tensor reuses. So a load needs the memory of its result
+and of the largest tensor, and pages of files do not count as the process's memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.names import arrange
+from sdjax_engine.weights.tensor_names import arrange
 from sdjax_engine.weights.tensors import Parameter, Stored
 from sdjax_engine.wording import first_line
 
@@ -38,7 +38,7 @@ ALIGNMENT = 64  # of arrays that JAX takes over on a CPU instead of copying them
 def arrays(
     stored: Mapping[str, Stored], wanted: Mapping[str, Parameter], *, dtype: DTypeLike
 ) -> Iterator[tuple[str, Array]]:
-    """Give every wanted parameter's path with dots and its tensor in our layout and `dtype`, file by file.
+    """Yield the path of each wanted parameter and its tensor in this package's layout and `dtype`.
 
     Each array is the receiver's own. Raises UnreadableCheckpoint for a file that cannot be read any more.
     """
@@ -54,7 +54,7 @@ def arrays(
 
 @contextmanager
 def read_file(file: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading as it is; what fails inside raises UnreadableCheckpoint."""
+    """Open a file for unbuffered reading; an error inside raises UnreadableCheckpoint."""
     try:
         with file.open("rb", buffering=0) as opened:
             yield opened
@@ -75,9 +75,9 @@ def read_into(buffer: Array, opened: BinaryIO, offset: int) -> Array:
 
 
 def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLike) -> Array:
-    """Return the bytes of a tensor as an array of its own in our layout and `dtype`.
+    """Return the bytes of a tensor as a new array in this package's layout and `dtype`.
 
-    A few rows at a time, so that what is read across is still in the processor's cache.
+    It converts a few rows at a time, which stay in the processor's cache.
     """
     shape = tensor.shape[::-1] if tensor.transposed else tensor.shape
     values = raw.view(NUMPY_DTYPES[tensor.dtype]).reshape(shape)
@@ -97,7 +97,7 @@ def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLik
 
 
 def cast(values: Array, dtype: DTypeLike) -> Array:
-    """Return the values in `dtype`; from half precision by way of single, which is three times as fast."""
+    """Return the values in `dtype`; half precision is converted through single, three times as fast."""
     if values.dtype == np.float16:
         values = values.astype(np.float32)
     return values.astype(dtype, copy=False)
@@ -106,8 +106,8 @@ def cast(values: Array, dtype: DTypeLike) -> Array:
 def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return an uninitialised array whose first byte is where JAX wants it.
 
-    A large one is taken from the system in plain pages: numpy asks for huge ones, and where memory is in use
-    the system then tidies it up for each array, which takes longer than everything else here.
+    A large array is allocated in plain pages: numpy asks for huge pages, and the system then compacts memory
+    for each array, which takes longer than everything else here.
     """
     kind = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize

@@ -1,4 +1,4 @@
-"""Which tensor in a file is which parameter, strict both ways."""
+"""The tensor of each parameter in the files; both sides must match exactly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sdjax_engine.weights.headers import Header, read_header
-from sdjax_engine.weights.names import current_name, fits, reference_name, reference_shape
+from sdjax_engine.weights.tensor_names import current_name, fits, reference_name, reference_shape
 
 STORED_DTYPES = frozenset({"F64", "F32", "F16", "BF16"})
 MOST_LISTED = 10
@@ -61,7 +61,7 @@ def reference_names(shapes: Iterable[tuple[tuple[str | int, ...], Sequence[int]]
 
 
 def tensors_in(file: Path, header: Header) -> dict[str, Stored]:
-    """Return the tensors of a file by the names they have in it."""
+    """Return the tensors of a file by their names in it."""
     return {
         name: Stored(file=file, shape=entry.shape, dtype=entry.dtype, offset=entry.offset, size=entry.size)
         for name, entry in header.entries.items()
@@ -71,7 +71,7 @@ def tensors_in(file: Path, header: Header) -> dict[str, Stored]:
 def stored_tensors(model: str, files: Sequence[Path]) -> dict[str, Stored]:
     """Return the tensors in the files of a network of class `model` by today's names, reading headers only.
 
-    Raises UnreadableCheckpoint for a file that is no whole safetensors file.
+    Raises UnreadableCheckpoint for an incomplete safetensors file.
     """
     found = {}
     for file in files:
@@ -103,6 +103,6 @@ def find_problems(stored: Mapping[str, Stored], wanted: Mapping[str, Parameter])
 
 
 def shorten(names: Sequence[str]) -> str:
-    """Return the names as one text, the first few where there are many."""
+    """Return the names as one text, shortened where there are many."""
     text = ", ".join(names[:MOST_LISTED])
     return text if len(names) <= MOST_LISTED else f"{text} and {len(names) - MOST_LISTED} more"

@@ -1,4 +1,4 @@
-"""CLIP's vocabulary for checkpoints that come without one: from a folder beside them, or from the hub."""
+"""CLIP's vocabulary for checkpoints without one: from a folder beside the file, or from the hub."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.request import UnreadableCheckpoint
-from sdjax_engine.weights.naming import TOKENIZER_FILES, Report
+from sdjax_engine.weights.file_names import TOKENIZER_FILES, Report
 
-HUB_ID = "openai/clip-vit-large-patch14"  # where the reference takes it from
-OPEN_CLIP_PAD = 0  # OpenCLIP fills prompts up with zeros; CLIP with the token that ends them
+HUB_ID = "openai/clip-vit-large-patch14"  # the reference's source
+OPEN_CLIP_PAD = 0  # OpenCLIP pads prompts with zeros; CLIP with the end token
 
 
 def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report | None) -> Tokenizer:
     """Return the tokenizer of a text encoder of the checkpoint `file`.
 
-    A folder called `name` or `tokenizer` beside the file goes before the hub, whose cache serves without a
+    A folder called `name` or `tokenizer` beside the file is used before the hub, whose cache works without a
     network. Raises UnreadableCheckpoint.
     """
     beside = [folder for each in (name, "tokenizer") if (folder := file.parent / each).is_dir()]
@@ -25,7 +25,7 @@ def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report 
 
 
 def download(file: Path, report: Report | None) -> Path:
-    """Return the folder of the vocabulary in the hub's cache, fetched if need be."""
+    """Return the folder of the vocabulary in the hub's cache, downloaded if missing."""
     from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
 
     try:

@@ -15,10 +15,10 @@ from jax.experimental.pallas import tpu as pltpu
 from jaxprs import equations
 
 from sdjax_engine.models import attention_kernels
-from sdjax_engine.models.attended import KeyValues
 from sdjax_engine.models.attention_backend import problem_of, try_kernels
 from sdjax_engine.models.attention_choice import Kernel, Use
 from sdjax_engine.models.attention_kernels import KERNELS, in_parts
+from sdjax_engine.models.cross_attention_inputs import KeyValues
 
 Array = npt.NDArray[Any]
 ROWS, HEADS, WIDTH = 3, 2, 8

@@ -18,7 +18,7 @@ from flax import nnx
 from jaxprs import equations
 from networks import QUICK
 
-from sdjax_engine.models.attended import Projection
+from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.layers import Linear
 from sdjax_engine.models.lora import layers_of
 from sdjax_engine.models.lora_bank import Factors

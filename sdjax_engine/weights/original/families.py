@@ -1,4 +1,4 @@
-"""What no tensor of a file in the original layout tells: what its family has in common."""
+"""Facts that no tensor of a file in the original layout shows: those of its family."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESOLUTION = re.compile(r"(\d{2,5})x(\d{2,5})")
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """A text encoder's place in the file: its prefix, and whose code it is."""
+    """A text encoder in the file: the prefix of its tensors, and the code that wrote it."""
 
     name: str
     prefix: str
@@ -53,7 +53,7 @@ class Family:
         return self.heads or width // HEAD_WIDTH
 
     def matches(self, names: frozenset[str]) -> bool:
-        """Whether a file with tensors of these names is of this family."""
+        """Return whether a file with tensors of these names is of this family."""
         return all(any(name.startswith(each.prefix) for name in names) for each in self.encoders)
 
 
@@ -90,9 +90,9 @@ def scheduler_config_of(
 ) -> dict[str, Any]:
     """Return the scheduler_config.json of a file that has none.
 
-    The reference takes its family's, in which SD 2.x predicts v; its inpainting form was trained on from the
-    one that predicts noise. What the file itself says goes before that: the note `modelspec.prediction_type`,
-    and the empty tensors `v_pred` and `ztsnr` by which later checkpoints are marked.
+    The reference uses the family's schedule, in which SD 2.x predicts v; its inpainting form was trained from
+    the form that predicts noise. The file's own marks take precedence: the metadata
+    `modelspec.prediction_type`, and the empty tensors `v_pred` and `ztsnr` of later checkpoints.
     """
     config = dict(family.schedule)
     if inpaints:
@@ -108,7 +108,7 @@ def scheduler_config_of(
 
 
 def latent_size(family: Family, scheduler: Mapping[str, Any], notes: Mapping[str, str], *, scale: int) -> Any:
-    """Return the UNet's `sample_size`: what the file notes, else its family's.
+    """Return the UNet's `sample_size`: from the file's metadata, else the family's.
 
     SD 2.x that predicts noise was trained at 512 pixels.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from sdjax_engine.weights.tensors import Stored
 
 Tensors = Mapping[str, Stored]
-HEAD_WIDTH = 64  # of every CLIP text encoder; no tensor tells it
+HEAD_WIDTH = 64  # of every CLIP text encoder; no tensor shows it
 UNKNOWN_END = 2  # the end's id in configurations of that time: the prompt ends at its largest id
 UNUSED = frozenset({"logit_scale", "attn_mask", "transformer.attn_mask", "embeddings.position_ids"})
 OPEN_CLIP = {
@@ -70,7 +70,7 @@ def in_layer(name: str, stored: Stored) -> dict[str, Stored]:
 
 
 def is_whole(tensors: Tensors) -> bool:
-    """Whether the encoder has the layer that SD 2.x leaves out: the projection comes with it."""
+    """Return whether the encoder has the layer that SD 2.x leaves out, and with it the projection."""
     return PROJECTION in tensors or layer_count(tensors) == 24
 
 

@@ -1,4 +1,4 @@
-"""A file of converted parameters: safetensors, the tensors in our layout and under our names."""
+"""A cache file of converted parameters: safetensors, in this package's layout and names."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Placed = tuple[str, npt.NDArray[Any]]
 
 
 def expected(plan: Plan) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the shape and the dtype's code of every tensor that a file holds, and no other."""
+    """Return the shape and the dtype's code of every tensor of a cache file."""
     code = CODES[np.dtype(plan.dtype).name]
     return {each.key: (each.shape, code) for each in plan.wanted.values()}
 
 
 def fits(header: Header, plan: Plan) -> bool:
-    """Whether a file of this header holds the parameters of this network."""
+    """Return whether a file with this header holds the parameters of this network."""
     return {key: (each.shape, each.dtype) for key, each in header.entries.items()} == expected(plan)
 
 
 def kept_arrays(file: Path, header: Header, dtype: DTypeLike) -> Iterator[Placed]:
-    """Give every parameter, in the order of the file; raises UnreadableCheckpoint if that fails."""
+    """Yield every parameter, in the order of the file; raises UnreadableCheckpoint."""
     with read_file(file) as opened:
         for key, entry in sorted(header.entries.items(), key=lambda item: item[1].offset):
             array = aligned(entry.shape, dtype)
@@ -42,7 +42,7 @@ def kept_arrays(file: Path, header: Header, dtype: DTypeLike) -> Iterator[Placed
 
 
 class Writer:
-    """Writes the parameters of a network into `file`, in whatever order they come; raises OSError."""
+    """Writes the parameters of a network into `file`, in any order; raises OSError."""
 
     def __init__(self, file: Path, plan: Plan) -> None:
         described: dict[str, dict[str, object]] = {}
@@ -68,7 +68,7 @@ class Writer:
             view = view[self._opened.write(view) :]
 
     def finish(self) -> None:
-        """Wait until all that was written is on the disk, and close."""
+        """Sync the file to the disk, and close it."""
         os.fsync(self._opened.fileno())
         self._opened.close()
 

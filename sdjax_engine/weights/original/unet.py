@@ -1,8 +1,8 @@
 """The UNet of a file in the original layout: its configuration, and today's names of its tensors.
 
-There the blocks are numbered through: `input_blocks.0` is the first convolution, each later one a residual
-block (with attention behind it, or without) or the convolution that halves the picture; `output_blocks` are
-residual blocks, the last of each resolution with the doubling behind it.
+Blocks are numbered there: `input_blocks.0` is the first convolution; each later one is a residual block, with
+or without attention, or the convolution that halves the picture. `output_blocks` are residual blocks; the
+last of each resolution includes the upsampling.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A single safetensors file in the original layout, as most community checkpoints come.
+"""A single safetensors file in the original layout, the form of most community checkpoints.
 
-Its tensors tell what it is: which text encoders there are, how many input channels the UNet has. What no
-tensor tells is the family's: the numbers of heads, the autoencoder's scaling, the schedule. A file
-`NAME.scheduler_config.json` beside `NAME.safetensors` sets the schedule of those few checkpoints that leave
-their family's, such as SD-Turbo and SDXL-Turbo.
+Its tensors show the text encoders and the UNet's input channels. The numbers of heads, the autoencoder's
+scaling and the schedule are those of the family. A file `NAME.scheduler_config.json` beside
+`NAME.safetensors` sets the schedule of those few checkpoints that leave their family's, such as SD-Turbo and
+SDXL-Turbo.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from typing import Any
 from sdjax_engine.json_files import read_json
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
-from sdjax_engine.weights.families import (
+from sdjax_engine.weights.file_names import PICKLES, Report
+from sdjax_engine.weights.headers import WHY_NO_PICKLES, read_header
+from sdjax_engine.weights.networks import Part, settle_config
+from sdjax_engine.weights.original.autoencoder import level_count, vae_config, vae_names
+from sdjax_engine.weights.original.families import (
     CLIP,
     FAMILIES,
     OPEN_CLIP,
@@ -26,13 +30,9 @@ from sdjax_engine.weights.families import (
     latent_size,
     scheduler_config_of,
 )
-from sdjax_engine.weights.headers import WHY_NO_PICKLES, read_header
-from sdjax_engine.weights.naming import PICKLES, Report
-from sdjax_engine.weights.networks import Part, settle_config
-from sdjax_engine.weights.original_text import clip_names, open_clip_names, text_config
-from sdjax_engine.weights.original_unet import unet_config, unet_names
-from sdjax_engine.weights.original_vae import level_count, vae_config, vae_names
-from sdjax_engine.weights.strangers import check_nothing_else, name_stranger
+from sdjax_engine.weights.original.text_encoders import clip_names, open_clip_names, text_config
+from sdjax_engine.weights.original.unet import unet_config, unet_names
+from sdjax_engine.weights.original.unsupported_files import check_nothing_else, name_stranger
 from sdjax_engine.weights.tensors import Stored, tensors_in
 from sdjax_engine.weights.vocabulary import find_tokenizer
 from sdjax_engine.wording import first_line
@@ -40,12 +40,12 @@ from sdjax_engine.wording import first_line
 Tensors = dict[str, Stored]
 UNET = "model.diffusion_model."
 VAES = ("first_stage_model.", "vae.")
-MASK = 1  # channel of an inpainting UNet beside two latent pictures
+MASK = 1  # input channel of an inpainting UNet, beside two latents
 
 
 @dataclass(frozen=True, kw_only=True)
 class Original:
-    """A recognised file: its family, and the networks' tensors by the names they have there."""
+    """A recognised file: its family, and the networks' tensors by their names in the file."""
 
     file: Path
     family: Family
@@ -86,7 +86,7 @@ def read_single_file(file: Path, *, report: Report | None) -> Contents:
 
 
 def recognise(file: Path) -> Original:
-    """Return which family's checkpoint a file is, reading its header only; raises UnreadableCheckpoint."""
+    """Return the family of a file, reading its header only; raises UnreadableCheckpoint."""
     if any(file.match(pattern) for pattern in PICKLES):
         raise UnreadableCheckpoint(f"{file} holds pickled weights, and {WHY_NO_PICKLES}.")
     header = read_header(file)
@@ -113,7 +113,7 @@ def recognise(file: Path) -> Original:
 
 
 def channels_into(convolution: Stored) -> int:
-    """Return the input channels of a convolution's weight, 0 where it is none."""
+    """Return the input channels of a convolution's weight; 0 for another tensor."""
     return convolution.shape[1] if len(convolution.shape) == 4 else 0
 
 

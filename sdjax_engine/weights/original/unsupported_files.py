@@ -1,4 +1,4 @@
-"""Files that are no checkpoint in the original layout, told by the names of their tensors."""
+"""The refusal of files that are no checkpoint in the original layout, by the names of their tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.tensors import shorten
 
-# What training and other programs leave in such a file beside the networks.
+# Tensors that training and other programs add to the networks.
 BESIDE = re.compile(
     r"model_ema\..*|(alphas_cumprod|sqrt_|log_one_minus_|posterior_|lvlb_weights|logvar|ddim_|sigmas)\w*|betas"
     r"|denoiser\..*|v_pred|ztsnr|global_step|scale_factor|embedding_manager\..*"
@@ -34,7 +34,7 @@ STRANGERS = (
 
 
 def name_stranger(file: Path, names: Iterable[str]) -> UnreadableCheckpoint:
-    """Return the refusal of a file that holds no checkpoint, saying what it holds where that is plain."""
+    """Return the refusal of a file that holds no checkpoint, with its content where that is known."""
     every = list(names)
     for pattern, meaning in STRANGERS:
         if any(pattern.fullmatch(name) for name in every):
@@ -46,7 +46,7 @@ def name_stranger(file: Path, names: Iterable[str]) -> UnreadableCheckpoint:
 
 
 def check_nothing_else(file: Path, names: Iterable[str]) -> None:
-    """Raise UnreadableCheckpoint for tensors of no network, except those known to be beside them."""
+    """Raise UnreadableCheckpoint for tensors of no network, except known additions."""
     others = sorted(name for name in names if not BESIDE.fullmatch(name))
     if others:
         strange = name_stranger(file, others)

@@ -1,4 +1,4 @@
-"""How files are called in the diffusers layout."""
+"""The names of files in the diffusers layout."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEMS = {
 
 
 def is_hub_id(source: str) -> bool:
-    """Whether `source` could be `owner/name` on the hub rather than a path."""
+    """Return whether `source` could be `owner/name` on the hub and no path."""
     parts = source.split("/")
     return (
         len(parts) == 2 and not source.endswith(FILES) and all(part and part[0] not in ".~" for part in parts)
@@ -31,12 +31,12 @@ def is_hub_id(source: str) -> bool:
 
 
 def stem_of(component: str) -> str:
-    """Return what the weights of a component are called, before `.safetensors`."""
+    """Return the name of a component's weights, before `.safetensors`."""
     return STEMS[component]
 
 
 def weight_patterns(component: str, variant: str | None) -> list[str]:
-    """Return the patterns of one component's safetensors, whole or in shards."""
+    """Return the patterns of one component's safetensors, in one file or in shards."""
     stem = f"{component}/{stem_of(component)}"
     mark = f".{variant}" if variant else ""
     shard = "-?????-of-?????"

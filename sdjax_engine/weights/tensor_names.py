@@ -1,7 +1,7 @@
-"""The reference's tensor names and layouts, and ours.
+"""Tensor names and layouts: the reference's and this package's.
 
-Our parameters stand where the reference's do; only three things differ. A weight is called `kernel` (of
-linear maps and convolutions), `scale` (of norms) or `embedding` here. Kernels are (in, out) and (height,
+Parameters have the reference's paths, with three differences. A weight is called `kernel` (of linear maps and
+convolutions), `scale` (of norms) or `embedding` here. Kernels are (in, out) and (height,
 width, in, out) here, (out, in) and (out, in, height, width) there. And a 1×1 convolution is a linear map.
 """
 
@@ -20,13 +20,13 @@ OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
 
 
 def reference_name(path: Sequence[str | int]) -> str:
-    """Return what the reference calls our parameter at `path`."""
+    """Return the reference's name of the parameter at `path`."""
     *modules, leaf = path
     return ".".join([*map(str, modules), WEIGHT_LEAVES.get(str(leaf), str(leaf))])
 
 
 def current_name(model: str, name: str) -> str | None:
-    """Return today's name of a tensor in a file of a network of class `model`.
+    """Return the present name of a tensor in a file of a network of class `model`.
 
     None for a table that holds no weight.
     """
@@ -45,7 +45,7 @@ def current_name(model: str, name: str) -> str | None:
 
 
 def fits(shape: Sequence[int], ours: Sequence[int], leaf: str) -> bool:
-    """Whether a tensor of `shape` in a file is, in our layout, of the shape `ours`."""
+    """Return whether a tensor of `shape` in a file has the shape `ours` in this package's layout."""
     return tuple(squeezed(shape, reference_shape(ours, leaf))) == tuple(reference_shape(ours, leaf))
 
 
@@ -66,7 +66,7 @@ def squeezed(shape: Sequence[int], like: Sequence[int]) -> tuple[int, ...]:
 
 
 def arrange(tensor: npt.NDArray[Any], ours: Sequence[int], leaf: str) -> npt.NDArray[Any]:
-    """Return a file's tensor in our layout."""
+    """Return a file's tensor in this package's layout."""
     if leaf != "kernel":
         return tensor
     tensor = tensor.reshape(reference_shape(ours, leaf))
