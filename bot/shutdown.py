@@ -13,6 +13,8 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from bot.threads import uninterruptible_thread_runs
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 SWITCH_SECONDS = 0.0005
 """How long a thread that computes in Python may keep the interpreter lock while the event loop waits for it.
@@ -59,7 +61,7 @@ class ShutdownRequested(Exception):
 class BackgroundTasks:
     """Tasks that run beside the body of `async with`; leaving the body cancels them and waits for their end.
 
-    `wait_for` and `wait_for_shutdown` raise a task's failure in the body.
+    `wait_for` and `wait_for_shutdown` raise a task's first failure in the body; later ones are logged.
     """
 
     # asyncio.TaskGroup cancels the siblings of a failed task at once. Here they run until the body has
@@ -101,10 +103,14 @@ class BackgroundTasks:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        tasks = [self._shutdown, *self._tasks]
-        for task in tasks:
+        self._shutdown.cancel()
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(self._shutdown, *self._tasks, return_exceptions=True)
+        for task in self._tasks:
+            failure = None if task.cancelled() else task.exception()
+            if failure is not None and failure is not error:
+                log.error("the task “%s” failed beside the shutdown", task.get_name(), exc_info=failure)
 
 
 def run_process(work: Callable[[Shutdown], Coroutine[Any, Any, None]]) -> None:

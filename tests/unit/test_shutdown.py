@@ -52,6 +52,28 @@ async def test_a_shutdown_ends_a_wait_even_when_its_result_is_there(with_result:
     assert result.cancelled() is not with_result
 
 
+async def test_a_second_failure_during_the_drain_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = ZeroDivisionError("first"), ValueError("second")
+
+    async def body() -> None:
+        later = asyncio.Event()
+        async with BackgroundTasks(Shutdown()) as tasks:
+            tasks.start(fail(first), "gateway")
+            sibling = tasks.start(fail(second, after=later), "outbox")
+            try:
+                await tasks.wait_for_shutdown()
+            finally:
+                later.set()
+                await asyncio.wait({sibling})
+
+    with pytest.raises(ZeroDivisionError, match="first"):
+        await body()
+    [record] = [record for record in caplog.records if record.name == "bot.shutdown"]
+    assert "outbox" in record.getMessage()
+    assert record.exc_info is not None
+    assert record.exc_info[1] is second
+
+
 async def test_a_failed_task_is_raised_itself_and_its_siblings_run_until_the_body_has_drained() -> None:
     siblings: list[asyncio.Task[None]] = []
     drained = []
