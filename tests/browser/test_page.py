@@ -167,6 +167,8 @@ async def test_a_press_that_nobody_answers_is_said_under_the_message(
 ) -> None:
     page = await open_page()
     await send(page, "/imagine a moon")
+    await expect(messages(page)).to_have_count(1)
+    await expect(page.locator(".busy")).to_have_count(0)  # the command itself is answered
     await page.get_by_role("button", name="Dead").click()
     await expect(page.locator(".busy")).to_be_visible()
     clock.ahead = 5.0
