@@ -141,6 +141,30 @@ class SafetyPolicy:
         return self.age_restricted if age_restricted else self.elsewhere
 
 
+class Descent(StrEnum):
+    """How a job came from another: one of its pictures alone, its next seeds, or others from a picture."""
+
+    SINGLE = "single"
+    REPEAT = "repeat"
+    VARIATION = "variation"
+    ENLARGEMENT = "enlargement"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parent:
+    """The job that another came from; `index` is its picture, None for the job as a whole.
+
+    `message_id` in `channel_id` is the message whose button was pressed; None for one that only its person
+    could see.
+    """
+
+    job_id: str
+    descent: Descent
+    index: int | None = None
+    channel_id: int | None = None
+    message_id: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Origin:
     """The person and the channel of a job, and where its answer goes. Ids only, never a live Discord object.
@@ -149,7 +173,7 @@ class Origin:
     that answers, None for the first front that looks. `message_id` is the answer's id, once Discord has
     returned it. It is stored with the job, so that a front finds the message after a kill. `user_name` is
     the person's display name, for moderators; empty if unknown. `age_restricted` is true for a channel that
-    Discord shows to adults only.
+    Discord shows to adults only. `parent` is the job whose button asked for this one.
     """
 
     interaction_id: int
@@ -167,6 +191,7 @@ class Origin:
     front: str | None = None
     message_id: int | None = field(default=None, compare=False)
     user_name: str = ""
+    parent: Parent | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,11 @@ from bot.texts import Texts
 from sdjax_engine.request import Offer
 
 ROW = 5  # buttons that Discord puts side by side
+
+SINGLE, VARY, ENLARGE, FILES = "single", "vary", "enlarge", "files"
+NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES})
+"""The first words of the ids of buttons that need a picture's file."""
+
 REFUSALS = frozenset(
     {
         "invalid_request",
@@ -69,25 +74,29 @@ def final_rows(
 ) -> tuple[Row, ...]:
     """Return the buttons of a job that has ended and shows the pictures `done`.
 
-    A single picture has all its buttons in one row. Several pictures have buttons each, numbered as in the
-    grid.
+    A grid has a button for each picture alone (U) and for others like it (V), numbered as its tiles. Delete
+    has a row of its own, away from the buttons that are pressed often.
     """
-    button = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
-    again = () if all_failed(job, NOT_AGAIN) else (button,)
+    again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
+    row: Row = () if all_failed(job, NOT_AGAIN) else (again,)
+    if len(done) == 1:
+        row += (_vary(job, done[0], texts),)
+        row += (_enlarge(job, done[0], texts),) if _can_be_larger(job, offers) else ()
+    if done:
+        row += (ButtonContent(label=texts.gettext("Files"), custom_id=f"{FILES}:{job.id}"),)
     delete = ButtonContent(label=texts.gettext("Delete"), custom_id=f"delete:{job.id}", dangerous=True)
-    kinds = [_vary, _enlarge] if _can_be_larger(job, offers) else [_vary]
-    if len(done) <= 1:
-        own = [make(job, image, None, texts) for make in kinds for image in done]
-        return ((*again, *own, delete),)
-    numbered = list(enumerate(done, start=1))
-    rows = [_rows([make(job, image, number, texts) for number, image in numbered]) for make in kinds]
-    return (*(row for kind in rows for row in kind), (*again, delete))
+    tiles = _tile_rows(job, done) if len(done) > 1 else ()
+    return (*tiles, *((row,) if row else ()), (delete,))
 
 
 def without_pictures(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return `rows` without the buttons that name a picture, for a message whose files are gone."""
-    kept = (tuple(button for button in row if button.custom_id.count(":") == 1) for row in rows)
+    """Return `rows` without the buttons that need a picture's file, for a message whose files are gone."""
+    kept = (tuple(button for button in row if not _needs_file(button)) for row in rows)
     return tuple(row for row in kept if row)
+
+
+def _needs_file(button: ButtonContent) -> bool:
+    return button.custom_id.partition(":")[0] in NEED_FILE
 
 
 def all_failed(job: Job, kinds: frozenset[str]) -> bool:
@@ -98,14 +107,23 @@ def all_failed(job: Job, kinds: frozenset[str]) -> bool:
     return all(failure.partition(":")[0] in kinds for failure in failures)
 
 
-def _vary(job: Job, image: ImageRecord, number: int | None, texts: Texts) -> ButtonContent:
-    vary = texts.gettext("Vary") if number is None else texts.gettext("Vary {number}", number=number)
-    return ButtonContent(label=vary, custom_id=f"vary:{job.id}:{image.index}")
+def _tile_rows(job: Job, done: Sequence[ImageRecord]) -> Iterator[Row]:
+    """Yield the rows of a grid's tiles: all U buttons, then all V buttons."""
+    for letter, kind in (("U", SINGLE), ("V", VARY)):
+        yield from _rows(
+            [
+                ButtonContent(label=f"{letter}{number}", custom_id=f"{kind}:{job.id}:{image.index}")
+                for number, image in enumerate(done, start=1)
+            ]
+        )
 
 
-def _enlarge(job: Job, image: ImageRecord, number: int | None, texts: Texts) -> ButtonContent:
-    larger = texts.gettext("Enlarge") if number is None else texts.gettext("Enlarge {number}", number=number)
-    return ButtonContent(label=larger, custom_id=f"enlarge:{job.id}:{image.index}")
+def _vary(job: Job, image: ImageRecord, texts: Texts) -> ButtonContent:
+    return ButtonContent(label=texts.gettext("Vary"), custom_id=f"{VARY}:{job.id}:{image.index}")
+
+
+def _enlarge(job: Job, image: ImageRecord, texts: Texts) -> ButtonContent:
+    return ButtonContent(label=texts.gettext("Enlarge"), custom_id=f"{ENLARGE}:{job.id}:{image.index}")
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:

@@ -2,9 +2,9 @@
 
 One file always suffices, so a result is never split over messages. The largest grid, nine pictures of 2048
 pixels a side, has 38 million pixels. Pictures with the spectrum of photographs then take 2 to 8 MiB as WebP
-of quality 90, and every server takes 10 MiB; only noise needs a smaller form. In a grid the numbers of the
-buttons match the tiles, which Discord's layout of nine files would not guarantee. Enlarge paints one picture
-alone.
+of quality 90, and every server takes 10 MiB; only noise needs a smaller form. In a grid the numbers on the
+tiles match those of the buttons, which Discord's layout of nine files would not guarantee. The file of a
+single picture is the painted one, without a number.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import PIL.Image
+import PIL.ImageDraw
+import PIL.ImageFont
 from PIL.PngImagePlugin import PngInfo
 
 from sdjax_engine.images import (
@@ -29,6 +31,9 @@ from sdjax_engine.images import (
 )
 
 SMALLEST_SIDE = 64
+SMALLEST_NUMBER = 12  # pixels
+NUMBER_PART = 16  # a number is this part of its tile
+BADGE = (0, 0, 0, 170)
 LARGEST_WEBP = 16383  # pixels a side
 # A grid's PNG is about as large as its pictures' PNGs, and lossless WebP is seldom less than half of it for
 # pictures that compress badly. Above these ratios lossless forms are not worth their seconds.
@@ -53,16 +58,21 @@ def combine(files: Sequence[bytes]) -> bytes:
     return files[0] if len(files) == 1 else _png(_grid(files))
 
 
-def fit(files: Sequence[bytes], limit: int) -> PictureFile:
-    """Return the result of `combine` in the best form of at most `limit` bytes.
+def fit(files: Sequence[bytes], limit: int, *, first: int = 1) -> PictureFile:
+    """Return one picture, or a grid of several, in the best form of at most `limit` bytes.
 
-    The forms are PNG, WebP, JPEG, then smaller sizes; where none fits, the smallest is returned. All carry
-    the recipe. Takes long, and for a grid about eight bytes of memory a pixel: call it in a thread.
+    The tiles of a grid are numbered from `first`. The forms are PNG, WebP, JPEG, then smaller sizes; where
+    none fits, the smallest is returned. All carry the recipe. Takes long, and for a grid about eight bytes of
+    memory a pixel: call it in a thread.
     """
     length = sum(len(file) for file in files)
     if len(files) == 1 and length <= limit:
         return PictureFile(data=files[0], suffix=".png")
-    whole = PIL.Image.open(io.BytesIO(files[0])) if len(files) == 1 else _grid(files)
+    if len(files) == 1:
+        whole: PIL.Image.Image = PIL.Image.open(io.BytesIO(files[0]))
+    else:
+        whole = _grid(files)
+        number_tiles(whole, len(files), first=first)
     tried: list[PictureFile] = []
     for suffix, encode in _forms(whole, len(files) > 1, length / limit):
         file = PictureFile(data=encode(), suffix=suffix)
@@ -78,6 +88,25 @@ def _grid(files: Sequence[bytes]) -> PIL.Image.Image:
     with PIL.Image.open(io.BytesIO(files[0])) as first:
         grid.info = _texts(first.info, count=len(files))
     return grid
+
+
+def number_tiles(grid: PIL.Image.Image, count: int, *, first: int) -> None:
+    """Draw the number of each tile into its upper left corner: white on dark, readable on any picture.
+
+    Tiles smaller than `SMALLEST_SIDE` have no room for a number.
+    """
+    rows, columns = grid_shape(count)
+    width, height = grid.width // columns, grid.height // rows
+    if min(width, height) < SMALLEST_SIDE:
+        return
+    size = max(SMALLEST_NUMBER, min(width, height) // NUMBER_PART)
+    font, draw = PIL.ImageFont.load_default(size), PIL.ImageDraw.Draw(grid, "RGBA")
+    for index in range(count):
+        row, column = divmod(index, columns)
+        left, top = column * width, row * height
+        draw.rectangle((left, top, left + size * 5 // 4, top + size * 5 // 4), fill=BADGE)
+        middle = (left + size * 5 / 8, top + size * 5 / 8)
+        draw.text(middle, str(first + index), fill="white", font=font, anchor="mm")
 
 
 def _texts(info: Mapping[Any, Any], *, count: int) -> dict[str | tuple[int, int], Any]:

@@ -21,9 +21,10 @@ from bot.delivery.buttons import (
     final_rows,
     without_pictures,
 )
+from bot.delivery.lineage import parent_line
 from bot.jobs import ImageRecord, Job, Notes, Position, Recipe, Showing, State
 from bot.texts import Texts, shown, tidy
-from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, PromptFacts, Trouble
+from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Offer, Trouble
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
 MAX_ALT = 1024
@@ -74,10 +75,12 @@ class Tone(StrEnum):
 class PictureContent:
     """The pictures to show as one file: names of artifacts in order, and the file name without suffix.
 
+    The tiles of a grid are numbered from `first`, as the buttons are.
     A `spoiler` is covered until a person uncovers it.
     """
 
     artifacts: tuple[str, ...]
+    first: int = 1
     stem: str
     alt: str
     spoiler: bool = False
@@ -129,7 +132,7 @@ def render(
     return MessageContent(
         heading=_heading(job.recipe),
         status=_ending(job, done, texts),
-        footer=_settings(job.recipe, done, texts) if done else "",
+        footer=_settings(job, done, texts) if done else "",
         pictures=tuple(_pictures(job, done, texts)),
         rows=final_rows(job, done, offers, texts),
         tone=Tone(job.state),
@@ -276,11 +279,6 @@ def _left_out(notes: Notes, texts: Texts) -> Iterator[str]:
         )
 
 
-def _length(facts: PromptFacts | None, texts: Texts) -> list[str]:
-    """Return the length of a prompt, where it is known."""
-    return [] if facts is None else [texts.ngettext("{count} token", "{count} tokens", facts.tokens)]
-
-
 def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
     """Return the sentence of a stored failure, which is a name and perhaps the possible choices."""
     name, _, choices = failure.partition(": ")
@@ -296,7 +294,8 @@ def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
     )
 
 
-def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
+def _settings(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
+    recipe = job.recipe
     seeds = seeds_text([image.seed for image in done])
     parts = [
         texts.gettext("seed {seed}", seed=seeds)
@@ -308,15 +307,25 @@ def _settings(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> str:
         SAMPLER_NAMES[recipe.sampler],
         shown(recipe.model, 80),
         *_started(recipe, texts),
-        *_length(_notes(done).prompt, texts),
+        *parent_line(job, texts),
     ]
     line = texts.line(texts.joined(parts), mark=SUBTEXT)
     if recipe.negative_prompt.strip():
         negative = shown(recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT)
         without = texts.gettext("without: {negative}", negative=negative)
-        facts = texts.joined([without, *_length(_notes(done).negative_prompt, texts)])
-        line += "\n" + texts.line(facts, mark=SUBTEXT)
+        line += "\n" + texts.line(without, mark=SUBTEXT)
+    if len(done) > 1:
+        line += "\n" + texts.line(_legend(len(done), texts), mark=SUBTEXT)
     return line
+
+
+def _legend(count: int, texts: Texts) -> str:
+    """Return what the buttons of a grid's tiles do."""
+    return texts.gettext(
+        "{alone} show one picture alone, {like} paint others like it.",
+        alone=f"U1–U{count}",
+        like=f"V1–V{count}",
+    )
 
 
 def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
@@ -336,16 +345,19 @@ def _pictures(job: Job, done: Sequence[ImageRecord], texts: Texts) -> Iterator[P
     for covered in (False, True):
         images = [image for image in done if (image.showing is Showing.SPOILER) is covered]
         if images:
-            yield _picture(job, images, texts, covered=covered)
+            yield _picture(job, images, texts, covered=covered, first=done.index(images[0]) + 1)
 
 
-def _picture(job: Job, images: Sequence[ImageRecord], texts: Texts, *, covered: bool) -> PictureContent:
+def _picture(
+    job: Job, images: Sequence[ImageRecord], texts: Texts, *, covered: bool, first: int
+) -> PictureContent:
     alt = tidy(job.recipe.prompt)
     if len(images) > 1:
         alt = texts.gettext("{count} pictures: {prompt}", count=len(images), prompt=alt)
     stem = job.id if len(images) == 1 else f"{job.id}-grid"
     return PictureContent(
         artifacts=tuple(image.artifact for image in images if image.artifact),
+        first=first,
         stem=f"SPOILER_{stem}" if covered else stem,
         alt=alt if len(alt) <= MAX_ALT else alt[: MAX_ALT - 1] + "…",
         spoiler=covered,

@@ -159,7 +159,7 @@ class Sender:
         """Make the files smaller until they are taken."""
         limit = limit_of(self._client, delivery.job)
         for _ in range(FITTING_ATTEMPTS):
-            files = await self._uploads.fit(pictures, limit)
+            files = await self._uploads.fit(content, pictures, limit)
             attempt = Attempt(job=delivery.job, content=content, files=files, delivery=delivery)
             try:
                 return await self._show(WAYS, attempt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import discord
@@ -44,15 +45,20 @@ class Uploads:
             raise FilesGone(gone)
         return [[files[name] for name in picture.artifacts] for picture in content.pictures]
 
-    async def fit(self, pictures: Sequence[Sequence[bytes]], limit: int) -> list[PictureFile]:
-        """Make a file of each picture, together of at most `limit` bytes."""
+    async def fit(
+        self, content: MessageContent, pictures: Sequence[Sequence[bytes]], limit: int
+    ) -> list[PictureFile]:
+        """Make a file of each picture of `content` from the files that `load` read, in `limit` bytes."""
         whole = sum(len(file) for picture in pictures for file in picture)
-        return [await self._fitted(picture, limit * sum(map(len, picture)) // whole) for picture in pictures]
+        return [
+            await self._fitted(files, limit * sum(map(len, files)) // whole, picture.first)
+            for picture, files in zip(content.pictures, pictures, strict=True)
+        ]
 
-    async def _fitted(self, files: Sequence[bytes], limit: int) -> PictureFile:
+    async def _fitted(self, files: Sequence[bytes], limit: int, first: int) -> PictureFile:
         if len(files) == 1 and len(files[0]) <= limit:
             return PictureFile(data=files[0], suffix=".png")
-        return await self._threads.run(fit, files, limit)
+        return await self._threads.run(functools.partial(fit, files, limit, first=first))
 
 
 def size_of(files: Sequence[PictureFile]) -> int:

@@ -26,7 +26,8 @@ from bot.front.pictures import Limits
 from bot.front.resolver import Resolver
 from bot.front.services import Interaction, Services
 from bot.front.translator import CatalogueTranslator
-from bot.front.views import BUTTONS
+from bot.front.views import BUTTONS, FORMS
+from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics, Metrics
@@ -241,8 +242,10 @@ class Bot(discord.AutoShardedClient):
         return self._counting.health()
 
     async def on_interaction(self, interaction: Interaction) -> None:
-        """Count an interaction; commands and buttons answer it."""
+        """Count an interaction; commands and buttons answer it, and a form is answered here."""
         self._counting.arrived(interaction)
+        if interaction.type is discord.InteractionType.modal_submit:
+            await submitted(interaction, FORMS)
 
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log an error that no command or button caught; other events go on."""

@@ -37,6 +37,7 @@ class Answered(Enum):
     PROMISED_PUBLICLY = auto()
     PRESSED = auto()  # the message with the button stays as it is
     SAID = auto()  # a message
+    ASKED = auto()  # a form
 
 
 def answered(interaction: Interaction) -> Answered | None:
@@ -72,6 +73,14 @@ async def say(interaction: Interaction, **message: Any) -> None:
     await _answer(
         interaction, lambda: interaction.response.send_message(ephemeral=True, **message), Answered.SAID
     )
+
+
+async def open_form(interaction: Interaction, modal: discord.ui.Modal) -> None:
+    """Answer with a form.
+
+    Raises like `acknowledge`.
+    """
+    await _answer(interaction, lambda: interaction.response.send_modal(modal), Answered.ASKED)
 
 
 async def _answer(

@@ -10,6 +10,7 @@ Every command and button that asks for pictures takes these steps, with its own 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from discord import app_commands
 
@@ -18,7 +19,7 @@ from bot.front.first_answers import acknowledge
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
-from bot.jobs import Job, Origin, Recipe, places_of
+from bot.jobs import Descent, Job, Origin, Parent, Recipe, places_of
 from bot.log import about
 from bot.retries import while_unavailable
 
@@ -28,14 +29,24 @@ TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
 
 
-async def accept(interaction: Interaction, *, private: bool, files: int = 0) -> Origin:
+async def accept(
+    interaction: Interaction, *, private: bool, files: int = 0, parent: Parent | None = None
+) -> Origin:
     """Acknowledge a request with so many files, and return where it came from.
 
     Raises UserMistake, unacknowledged, where the person or their server asks too often.
     """
     services_of(interaction).pace.admit(sender_of(interaction), files=files)
     message_id = await acknowledge(interaction, private=private)
-    return origin_of(interaction, private=private, message_id=message_id)
+    return replace(origin_of(interaction, private=private, message_id=message_id), parent=parent)
+
+
+def parent_of(interaction: Interaction, job_id: str, descent: Descent, index: int | None = None) -> Parent:
+    """Return the job of the pressed button as a parent, with the message that everybody here can see."""
+    parent = Parent(job_id=job_id, descent=descent, index=index)
+    if interaction.message is None or pressed_privately(interaction):
+        return parent
+    return replace(parent, channel_id=interaction.channel_id, message_id=interaction.message.id)
 
 
 async def check_caps(interaction: Interaction, origin: Origin) -> None:
@@ -74,6 +85,12 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
         caps=services.caps,
         places=places,
     )
+
+
+async def single_out(interaction: Interaction, job: Job, index: int, origin: Origin) -> Job:
+    """Store a job that shows the picture at `index` of `job` alone; raises UserMistake without it."""
+    services = services_of(interaction)
+    return await while_unavailable(PATIENCE_SECONDS, services.store.jobs.single_out, job.id, index, origin)
 
 
 async def announce(interaction: Interaction, job: Job) -> None:

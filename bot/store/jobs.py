@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import Caps, Job, Origin, Recipe, State
+from bot.jobs import Caps, Descent, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
@@ -19,8 +19,9 @@ from bot.store.database import Verbs, insert
 from bot.store.deliveries import shown_by
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
-from bot.store.rows import load_job, load_jobs, recipe_values
+from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
+from bot.store.singles import add_single, singles_of
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 
@@ -71,6 +72,26 @@ class Jobs(Verbs):
             return await next_in_sequence(connection, job_id)
 
         return await self._accept(wanted, origin, weight, caps, places)
+
+    async def single_out(self, job_id: str, index: int, origin: Origin) -> Job:
+        """Store a finished job that shows the picture at `index` of another; its result is due at once.
+
+        A repeated interaction returns the job that it made first. Raises UnknownJob, and UserMistake
+        `no_picture` without that picture.
+        """
+        async with self._changing() as (connection, changes):
+            known = await _job_of(connection, origin.interaction_id)
+            while known is None:  # repeated only where the id is taken
+                known = await add_single(
+                    connection, job_id, index, origin, new_id=new_job_id(), now=self._clock()
+                ) or await _job_of(connection, origin.interaction_id)
+            changes.results = True
+            return await load_job(connection, known)
+
+    async def singles(self, job_id: str) -> list[Job]:
+        """Return the jobs that show single pictures of a job, without deleted ones."""
+        async with self._database.read() as connection:
+            return await load_jobs(connection, await singles_of(connection, [job_id]))
 
     async def _accept(self, wish: Wish, origin: Origin, weight: float, caps: Caps, places: int) -> Job:
         async with self._changing() as (connection, changes):
@@ -162,14 +183,23 @@ class Jobs(Verbs):
             return (await connection.scalar(running) or 0) + (await connection.scalar(waiting) or 0)
 
     async def history(
-        self, user_id: int, *, older_than: int | None = None, newer_than: int | None = None, limit: int
+        self,
+        user_id: int,
+        *,
+        older_than: int | None = None,
+        newer_than: int | None = None,
+        limit: int,
+        singles: bool = False,
     ) -> list[Job]:
         """Return one person's jobs, newest first: the newest, or those older or newer than an interaction.
 
-        Interaction ids grow with time, so a bound is valid after its job is gone.
+        Singles, which show pictures of other jobs again, are left out unless asked for. Interaction ids grow
+        with time, so a bound is valid after its job is gone.
         """
         key = jobs.c.interaction_id
         statement = sa.select(jobs.c.id).where(jobs.c.user_id == user_id).limit(limit)
+        if not singles:
+            statement = statement.where(jobs.c.descent.is_distinct_from(Descent.SINGLE))
         if older_than is not None:
             statement = statement.where(key < older_than)
         if newer_than is not None:
@@ -261,7 +291,12 @@ class _Adding:
     def _job_values(self, wanted: Wanted) -> dict[str, Any]:
         of_job = {"id": new_job_id(), "state": State.WAITING, "created_at": self.now}
         of_job["places"] = self.places
-        return {**of_job, "recipe": recipe_values(wanted.recipe), **wanted.place, **asdict(self.origin)}
+        return {
+            **of_job,
+            "recipe": recipe_values(wanted.recipe),
+            **wanted.place,
+            **origin_values(self.origin),
+        }
 
     async def _tags(
         self, connection: AsyncConnection, recipe: Recipe

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import ImageRecord, Job, Notes, Origin, Recipe, State
+from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, State
 from bot.store.tables import images, jobs
 from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler
 
@@ -93,6 +93,28 @@ def _image(row: Any) -> ImageRecord:
     )
 
 
+def origin_values(origin: Origin) -> dict[str, Any]:
+    """Return the origin as values of a job's row."""
+    values = asdict(origin)
+    del values["parent"]
+    if (parent := origin.parent) is not None:
+        values |= {"parent_id": parent.job_id, "parent_index": parent.index, "descent": parent.descent}
+        values |= {"parent_channel_id": parent.channel_id, "parent_message_id": parent.message_id}
+    return values
+
+
+def _parent(row: Any) -> Parent | None:
+    if row.parent_id is None:
+        return None
+    return Parent(
+        job_id=row.parent_id,
+        descent=row.descent,
+        index=row.parent_index,
+        channel_id=row.parent_channel_id,
+        message_id=row.parent_message_id,
+    )
+
+
 def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
     return Job(
         id=row.id,
@@ -110,6 +132,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             age_restricted=row.age_restricted,
             front=row.front,
             user_name=row.user_name,
+            parent=_parent(row),
         ),
         state=row.state,
         created_at=row.created_at,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.jobs import FileState, Showing, State
+from bot.jobs import Descent, FileState, Showing, State
 
 metadata = sa.MetaData(
     naming_convention={
@@ -24,6 +24,9 @@ _FileState = sa.Enum(
     FileState, native_enum=False, length=8, values_callable=lambda states: [state.value for state in states]
 )
 
+_Descent = sa.Enum(
+    Descent, native_enum=False, length=16, values_callable=lambda values: [value.value for value in values]
+)
 _Showing = sa.Enum(
     Showing, native_enum=False, length=16, values_callable=lambda values: [value.value for value in values]
 )
@@ -57,6 +60,11 @@ jobs = sa.Table(
     sa.Column("places", sa.Integer, nullable=False, server_default="1"),  # what it counts against the caps
     sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
     sa.Column("front", sa.String(255)),  # the process that edits its message; null for whoever is first
+    sa.Column("parent_id", sa.String(16)),  # the job whose button asked for this one; it may be gone
+    sa.Column("parent_index", sa.Integer),
+    sa.Column("parent_channel_id", sa.BigInteger),
+    sa.Column("parent_message_id", sa.BigInteger),
+    sa.Column("descent", _Descent),  # null without a parent
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
     sa.Index(None, "state", "tag", "interaction_id"),  # the fair order of all jobs
@@ -64,6 +72,7 @@ jobs = sa.Table(
     sa.Index(None, "user_id", "interaction_id"),  # one person's history
     sa.Index(None, "seed_sequence", "repeat", unique=True),
     sa.Index(None, "front", "state"),
+    sa.Index(None, "parent_id"),
 )
 HOLDS_TOKEN = jobs.c.interaction_token != sa.literal_column("''")  # spelled out, as the index below has it
 sa.Index(

@@ -68,12 +68,17 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
     )
     if not (state.final and changed.rowcount):
         return False
+    await make_due(connection, job_id, now=now)
+    return True
+
+
+async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> None:
+    """Add the delivery of a job's result, unless there is one."""
     await connection.execute(
         insert(connection, deliveries)
         .values(job_id=job_id, kind=RESULT, created_at=now, attempts=0, next_try_at=now)
         .on_conflict_do_nothing()
     )
-    return True
 
 
 async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float) -> bool:

@@ -11,6 +11,7 @@ from discord.app_commands import locale_str
 
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.layout import layout
+from bot.delivery.lineage import message_address
 from bot.delivery.render import MessageContent, Tone
 from bot.front.command_tree import Command, make_command
 from bot.front.commands.naming import request_facts, request_words
@@ -25,8 +26,6 @@ PAGE_JOBS = 10
 SHOWN_PROMPT = 80
 OLDER, NEWER = "older", "newer"
 SHOW = "history_show"  # the menu of private pictures
-DIRECT = "@me"  # stands for the server in addresses of direct messages
-MESSAGE_ADDRESS = "https://discord.com/channels/{place}/{channel}/{message}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,21 +112,6 @@ def history_lines(page: Page, texts: Texts) -> list[str]:
     if not page.jobs:
         return [texts.gettext("You have asked for nothing yet.")]
     return [texts.line(texts.joined(_parts(job, texts)), mark="- ") for job in page.jobs]
-
-
-def message_address(job: Job) -> str | None:
-    """Return the address of a job's message; None for one that is gone or was private.
-
-    A private result, or one whose channel was closed, may have been sent as a direct message.
-    """
-    if job.message_id is None or job.deleted_at is not None:
-        return None
-    if (direct := job.message_channel_id) is not None:
-        return MESSAGE_ADDRESS.format(place=DIRECT, channel=direct, message=job.message_id)
-    if job.origin.private:
-        return None
-    place = job.origin.guild_id or DIRECT
-    return MESSAGE_ADDRESS.format(place=place, channel=job.origin.channel_id, message=job.message_id)
 
 
 def _parts(job: Job, texts: Texts) -> Iterator[str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Sequence
 
-import aiohttp
 import discord
 from discord.app_commands import locale_str
 
@@ -17,21 +15,18 @@ from bot.erasure import forget
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.answers import page
 from bot.front.command_tree import Command, make_command
-from bot.front.commands.history import message_address
 from bot.front.exporting import files_of, packed
 from bot.front.first_answers import acknowledge, acknowledge_press
+from bot.front.removal import remove_message, remove_singles
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import Job
 from bot.texts import Texts
-
-log = logging.getLogger(__name__)
 
 EXPORT, ASK, FORGET = "export", "ask", "forget"
 ARCHIVE = "sdjax.zip"
 ARCHIVE_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES - 2 * 1024 * 1024  # the rest is for the JSON
 PAGE_JOBS = 200
 SHOWN_MESSAGES = 10
-UNREACHABLE = (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError)
 
 
 def privacy_command() -> Command:
@@ -122,7 +117,8 @@ async def forget_all(interaction: Interaction) -> None:
 
     async def remove_messages(jobs: Sequence[Job]) -> None:
         for job in jobs:
-            if address := await _left(interaction.client, job):
+            await remove_singles(interaction, job)
+            if address := await remove_message(interaction.client, job):
                 stayed.append(address)
 
     user_id = interaction.user.id
@@ -136,27 +132,9 @@ async def forget_all(interaction: Interaction) -> None:
     await interaction.edit_original_response(view=page(said))
 
 
-async def _left(client: discord.Client, job: Job) -> str | None:
-    """Delete the message that shows a job; return its address where Discord refuses."""
-    address = message_address(job)
-    if job.message_id is None or address is None:
-        return None
-    place = job.message_channel_id or job.origin.channel_id
-    guild_id = None if job.message_channel_id else job.origin.guild_id  # elsewhere is a direct message
-    channel = client.get_partial_messageable(place, guild_id=guild_id)
-    try:
-        await channel.get_partial_message(job.message_id).delete()
-    except discord.NotFound:
-        return None
-    except UNREACHABLE as error:
-        log.info("the message of the job %s stays: %s", job.id, error)
-        return address
-    return None
-
-
 async def _all_jobs(services: Services, user_id: int) -> list[Job]:
     """Return every job of the person, the newest first."""
-    jobs = await services.store.jobs.history(user_id, limit=PAGE_JOBS)
+    jobs = await services.store.jobs.history(user_id, limit=PAGE_JOBS, singles=True)
     while further := await services.store.jobs.history(
         user_id, older_than=jobs[-1].origin.interaction_id if jobs else 0, limit=PAGE_JOBS
     ):

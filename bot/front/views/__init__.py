@@ -3,11 +3,13 @@
 from bot.front.views.again import AgainButton
 from bot.front.views.cancel import CancelButton
 from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
-from bot.front.views.delete import DeleteButton
+from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
+from bot.front.views.originals import OriginalsButton
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.show import ShowMenu
+from bot.front.views.single import SingleButton
 from bot.front.views.vary import VaryButton
 
 BUTTONS = (
@@ -18,13 +20,18 @@ BUTTONS = (
     DeleteButton,
     EnlargeButton,
     HistoryButton,
+    OriginalsButton,
     PrivacyButton,
     ShowMenu,
+    SingleButton,
     VaryButton,
 )
 
+FORMS = (DELETE_FORM,)
+
 __all__ = [
     "BUTTONS",
+    "FORMS",
     "AgainButton",
     "CancelAllButton",
     "CancelButton",
@@ -32,7 +39,9 @@ __all__ = [
     "DeleteButton",
     "EnlargeButton",
     "HistoryButton",
+    "OriginalsButton",
     "PrivacyButton",
     "ShowMenu",
+    "SingleButton",
     "VaryButton",
 ]

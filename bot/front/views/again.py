@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from bot.front.requests import accept, announce, check_offered, enqueue_again, pressed_privately, repeatable
+from bot.front.requests import (
+    accept,
+    announce,
+    check_offered,
+    enqueue_again,
+    parent_of,
+    pressed_privately,
+    repeatable,
+)
 from bot.front.services import Interaction
 from bot.front.views.items import Button
+from bot.jobs import Descent
 
 
 async def paint_again(interaction: Interaction, job_id: str) -> None:
     """Queue a job of the same recipe with the next seeds, shown in a new message as private as the first."""
-    origin = await accept(interaction, private=pressed_privately(interaction))
+    parent = parent_of(interaction, job_id, Descent.REPEAT)
+    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
     earlier = await repeatable(interaction, job_id)
     check_offered(interaction, earlier.recipe)
     job = await enqueue_again(interaction, earlier, origin)

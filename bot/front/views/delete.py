@@ -1,19 +1,43 @@
-"""The button that removes a result."""
+"""The button that removes a result, and the form that asks before."""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
+from typing import Any
 
 import discord
 
-from bot.front.first_answers import acknowledge_press
+from bot.errors import NotYours, StoreUnavailable
+from bot.front.first_answers import acknowledge_press, open_form
 from bot.front.permissions import asker
+from bot.front.removal import remove_singles
 from bot.front.services import Interaction, services_of
+from bot.front.views.forms import Form, modal
 from bot.front.views.items import Button
+
+LOOK_SECONDS = 1.0  # Discord takes a form only as the first answer, within 3 s
+
+
+async def ask(interaction: Interaction, job_id: str) -> None:
+    """Open the form; a person who may not delete the job is told so instead."""
+    with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
+        async with asyncio.timeout(LOOK_SECONDS):
+            job = await services_of(interaction).store.jobs.get(job_id)
+            if asker(interaction, job) not in (None, job.origin.user_id):
+                raise NotYours(job=job_id)
+    texts = services_of(interaction).texts(interaction)
+    question: discord.ui.TextDisplay[Any] = discord.ui.TextDisplay(
+        texts.gettext(
+            "The pictures of this message and their words are deleted for everybody. This cannot be undone."
+        )
+    )
+    title = texts.gettext("Delete this?")
+    await open_form(interaction, modal(title, f"delete:{job_id}", question))
 
 
 async def delete(interaction: Interaction, job_id: str) -> None:
-    """Delete the stored result, the files that nothing else shows, and the message."""
+    """Delete the stored result, the files that nothing else shows, the message, and singles of it."""
     await acknowledge_press(interaction)
     services = services_of(interaction)
     job = await services.store.jobs.get(job_id)
@@ -21,9 +45,13 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     await services.files.drop(names)
     with suppress(discord.NotFound):  # the message was deleted meanwhile
         await interaction.delete_original_response()
+    await remove_singles(interaction, job)
 
 
 class DeleteButton(Button, template=r"delete:(?P<job_id>[0-9a-z]+)"):
     """For the person who asked, and for moderators."""
 
-    act = staticmethod(delete)
+    act = staticmethod(ask)
+
+
+DELETE_FORM = Form(template=r"delete:(?P<job_id>[0-9a-z]+)", act=delete)

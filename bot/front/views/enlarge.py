@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from bot.front.options import find_offer
-from bot.front.requests import accept, announce, check_offered, enqueue, pressed_privately, repeatable
+from bot.front.requests import (
+    accept,
+    announce,
+    check_offered,
+    enqueue,
+    parent_of,
+    pressed_privately,
+    repeatable,
+)
 from bot.front.services import Interaction, services_of
 from bot.front.variations import enlarged
 from bot.front.views.items import Button
+from bot.jobs import Descent
 
 
 async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:
     """Queue a job of the same words and seed in the next larger size, shown as private as the first."""
-    origin = await accept(interaction, private=pressed_privately(interaction))
+    parent = parent_of(interaction, job_id, Descent.ENLARGEMENT, index)
+    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
     earlier = await repeatable(interaction, job_id)
     recipe = enlarged(earlier, index, find_offer(earlier.recipe.model, services_of(interaction).offers))
     check_offered(interaction, recipe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Sequence
 
@@ -51,7 +52,9 @@ async def _files(interaction: Interaction, content: MessageContent) -> list[disc
     made = []
     for picture in content.pictures:
         files = [await services.artifacts.get(name) for name in picture.artifacts]
-        fitted = await services.fitting.run(fit, files, LIMIT // len(content.pictures))
+        fitted = await services.fitting.run(
+            functools.partial(fit, files, LIMIT // len(content.pictures), first=picture.first)
+        )
         made.append(discord.File(io.BytesIO(fitted.data), filename=picture.stem + fitted.suffix))
     return made
 

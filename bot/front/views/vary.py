@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from bot.front.options import random_seed
-from bot.front.requests import accept, announce, check_offered, enqueue, pressed_privately, repeatable
+from bot.front.requests import (
+    accept,
+    announce,
+    check_offered,
+    enqueue,
+    parent_of,
+    pressed_privately,
+    repeatable,
+)
 from bot.front.services import Interaction
 from bot.front.variations import varied
 from bot.front.views.items import Button
+from bot.jobs import Descent
 
 
 async def vary(interaction: Interaction, job_id: str, index: int) -> None:
     """Queue a job that starts from one picture of another, with a new seed, shown as private as the first."""
-    origin = await accept(interaction, private=pressed_privately(interaction))
+    parent = parent_of(interaction, job_id, Descent.VARIATION, index)
+    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
     recipe = varied(await repeatable(interaction, job_id), index, seed=random_seed())
     check_offered(interaction, recipe)
     job = await enqueue(interaction, recipe, origin)

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from recipes import RECIPE, job_of, recipe
+from recipes import ORIGIN, RECIPE, job_of, recipe
 
 from bot.delivery.layout import layout
 from bot.delivery.render import (
@@ -18,7 +18,7 @@ from bot.delivery.render import (
     render,
     seeds_text,
 )
-from bot.jobs import Job, Notes, Position, Showing, State
+from bot.jobs import Descent, Job, Notes, Parent, Position, Showing, State
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import PromptFacts, Trouble
 
@@ -90,7 +90,7 @@ def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its
     assert len(content.pictures) == 1
     assert (content.pictures[0].stem, content.pictures[0].artifacts) == ("abc", ("aa/0.png",))
     assert content.pictures[0].alt == RECIPE.prompt
-    assert labels(content) == ["again:abc", "vary:abc:0", "delete:abc"]
+    assert labels(content) == ["again:abc", "vary:abc:0", "files:abc", "delete:abc"]
 
 
 def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
@@ -100,6 +100,28 @@ def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
     assert content.pictures[0].artifacts == ("aa/0.png", "aa/1.png", "aa/2.png", "aa/3.png")
     assert content.pictures[0].alt == f"4 pictures: {RECIPE.prompt}"
     assert "seeds 7–10" in content.footer
+    assert content.footer.endswith("\n-# U1–U4 show one picture alone, V1–V4 paint others like it.")
+
+
+PARENT = Parent(job_id="xyz", descent=Descent.SINGLE, index=1, channel_id=31, message_id=99)
+
+
+@pytest.mark.parametrize(
+    ("parent", "said"),
+    [
+        (PARENT, "demo · picture 2 of [this grid](https://discord.com/channels/21/31/99)"),
+        (replace(PARENT, message_id=None), "demo · picture 2 of a grid"),
+        (
+            replace(PARENT, descent=Descent.VARIATION),
+            "demo · made from [this message](https://discord.com/channels/21/31/99)",
+        ),
+        (replace(PARENT, descent=Descent.REPEAT, message_id=None), "demo"),
+        (None, "demo"),
+    ],
+)
+def test_a_picture_links_the_message_that_it_came_from(parent: Parent | None, said: str) -> None:
+    job = job_of(State.DONE, origin=replace(ORIGIN, parent=parent))
+    assert render(job, None, ENGLISH).footer.endswith(f" · {said}")
 
 
 def test_a_partly_failed_job_shows_what_there_is_and_says_what_failed() -> None:
@@ -113,13 +135,11 @@ def test_a_partly_failed_job_shows_what_there_is_and_says_what_failed() -> None:
 FITS = PromptFacts(tokens=9, limit=225)
 
 
-def test_a_finished_picture_says_how_many_tokens_its_texts_have() -> None:
+def test_tokens_are_spoken_of_only_where_something_was_cut() -> None:
     notes = Notes(prompt=FITS, negative_prompt=PromptFacts(tokens=1, limit=225))
     content = render(job_of(State.DONE, recipe=recipe(negative_prompt="moon"), notes=notes), None, ENGLISH)
     assert content.status == ""
-    assert content.footer == (
-        "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo · 9 tokens\n-# without: moon · 1 token"
-    )
+    assert "token" not in content.text
 
 
 def test_what_was_left_out_of_a_prompt_is_said_once_and_means_nothing_to_discord() -> None:
@@ -128,7 +148,6 @@ def test_what_was_left_out_of_a_prompt_is_said_once_and_means_nothing_to_discord
     assert content.status.endswith(
         " Only the first 225 tokens of the prompt had room. Left out: “(a \\*moon\\*:1.2)”"
     )
-    assert "229 tokens" in content.footer
 
 
 def test_what_was_left_out_of_a_negative_prompt_is_said_too() -> None:
@@ -242,7 +261,12 @@ def test_a_flagged_picture_is_covered_alone_and_its_buttons_follow_the_order_of_
     assert [gallery["items"][0]["spoiler"] for gallery in galleries] == [False, True]
     assert [picture.artifacts for picture in content.pictures] == [("aa/1.png", "aa/2.png"), ("aa/0.png",)]
     assert [picture.stem for picture in content.pictures] == ["abc-grid", "SPOILER_abc"]
-    assert [button.custom_id for button in content.buttons[:3]] == ["vary:abc:1", "vary:abc:2", "vary:abc:0"]
+    assert [button.custom_id for button in content.buttons[:3]] == [
+        "single:abc:1",
+        "single:abc:2",
+        "single:abc:0",
+    ]
+    assert [picture.first for picture in content.pictures] == [1, 3]
 
 
 @pytest.mark.parametrize(

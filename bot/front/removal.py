@@ -1,0 +1,47 @@
+"""Removing messages that show deleted pictures."""
+
+from __future__ import annotations
+
+import logging
+
+import aiohttp
+import discord
+
+from bot.delivery.lineage import message_address
+from bot.errors import UnknownJob
+from bot.front.services import Interaction, services_of
+from bot.jobs import Job
+
+log = logging.getLogger(__name__)
+
+UNREACHABLE = (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError)
+
+
+async def remove_message(client: discord.Client, job: Job) -> str | None:
+    """Delete the message that shows a job; return its address where Discord refuses."""
+    address = message_address(job)
+    if job.message_id is None or address is None:
+        return None
+    place = job.message_channel_id or job.origin.channel_id
+    guild_id = None if job.message_channel_id else job.origin.guild_id  # elsewhere is a direct message
+    channel = client.get_partial_messageable(place, guild_id=guild_id)
+    try:
+        await channel.get_partial_message(job.message_id).delete()
+    except discord.NotFound:
+        return None
+    except UNREACHABLE as error:
+        log.info("the message of the job %s stays: %s", job.id, error)
+        return address
+    return None
+
+
+async def remove_singles(interaction: Interaction, job: Job) -> None:
+    """Delete the singles of a job with their messages, whoever asked for them."""
+    services = services_of(interaction)
+    for single in await services.store.jobs.singles(job.id):
+        try:
+            names = await services.store.deliveries.delete_result(single.id, user_id=None)
+        except UnknownJob:  # its person has just erased it
+            continue
+        await services.files.drop(names)
+        await remove_message(interaction.client, single)

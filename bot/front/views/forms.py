@@ -1,0 +1,62 @@
+"""Forms, Discord's modals, that survive restarts: a submission is found by its `custom_id` alone.
+
+discord.py remembers open modals in memory. These are not given to it: the client passes every submission to
+`submitted`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, cast
+
+import discord
+
+from bot.front.services import Interaction
+from bot.front.views.items import pressed
+from bot.log import about
+
+MAX_TITLE = 45  # characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A form by the template of its `custom_id`.
+
+    `act` is called with the interaction, the named groups, and what was filled in, by the inputs' ids.
+    """
+
+    template: str
+    act: Callable[..., Awaitable[None]]
+
+
+def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.ui.Modal:
+    """Return a modal for discord.py to send and to forget."""
+    made = discord.ui.Modal(title=title[:MAX_TITLE], custom_id=custom_id, timeout=None)
+    for part in parts:
+        made.add_item(part)
+    made.stop()
+    return made
+
+
+async def submitted(interaction: Interaction, forms: Sequence[Form]) -> None:
+    """Act on a submission; one of no known form is ignored."""
+    data = cast("Mapping[str, Any]", interaction.data or {})
+    for form in forms:
+        if (match := re.fullmatch(form.template, str(data.get("custom_id", "")))) is None:
+            continue
+        ids, job_id = match.groupdict(), match.groupdict().get("job_id")
+        with about(job_id) if job_id else nullcontext():
+            async with pressed(interaction):
+                await form.act(interaction, **ids, **dict(_filled(data.get("components") or [])))
+        return
+
+
+def _filled(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the id and the text of each input."""
+    for part in parts:
+        field = part.get("component", part)
+        if "custom_id" in field and "value" in field:
+            yield str(field["custom_id"]), str(field["value"])

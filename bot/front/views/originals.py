@@ -1,0 +1,65 @@
+"""The button that sends the original files of a result to the person who presses."""
+
+from __future__ import annotations
+
+import functools
+import io
+
+import discord
+
+from bot.errors import MissingArtifact, UnknownJob, UserMistake
+from bot.front.first_answers import acknowledge
+from bot.front.originals import packed
+from bot.front.permissions import may_repeat
+from bot.front.services import Interaction, sender_of, services_of
+from bot.front.views.items import Button
+from bot.jobs import Job, State
+from bot.texts import Texts
+
+LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
+
+
+async def send_originals(interaction: Interaction, job_id: str) -> None:
+    """Send the PNGs with their recipes to the person alone: one file, or archives where there are several.
+
+    Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` where files are gone.
+    """
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    job = await services.store.jobs.get(job_id)
+    if not may_repeat(interaction, job, privately=True):
+        raise UnknownJob(job=job_id)
+    files = await _files(interaction, job)
+    made = await services.fitting.run(functools.partial(packed, job.id, files, limit=LIMIT))
+    said = [services.texts(interaction).gettext("Each file holds its picture's seed and settings.")]
+    if made.too_large:
+        said.append(_too_large(made.too_large, services.texts(interaction)))
+    sent = [discord.File(io.BytesIO(data), filename=name) for name, data in made.files.items()]
+    await interaction.edit_original_response(content=" ".join(said), attachments=sent[:1])
+    for file in sent[1:]:
+        await interaction.followup.send(file=file, ephemeral=True)
+
+
+def _too_large(count: int, texts: Texts) -> str:
+    return texts.ngettext(
+        "{count} picture is too large for Discord.", "{count} pictures are too large for Discord.", count
+    )
+
+
+async def _files(interaction: Interaction, job: Job) -> list[bytes]:
+    names = [image.artifact for image in job.images if image.state is State.DONE and image.artifact]
+    artifacts = services_of(interaction).artifacts
+    try:
+        files = [await artifacts.get(name) for name in names]
+    except MissingArtifact:
+        files = []
+    if not files:
+        raise UserMistake("no_picture")
+    return files
+
+
+class OriginalsButton(Button, template=r"files:(?P<job_id>[0-9a-z]+)"):
+    """For any person who sees the pictures."""
+
+    act = staticmethod(send_originals)

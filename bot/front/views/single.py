@@ -1,0 +1,22 @@
+"""The button that shows one picture of a grid alone, in full size."""
+
+from __future__ import annotations
+
+from bot.front.requests import accept, parent_of, pressed_privately, repeatable, single_out
+from bot.front.services import Interaction
+from bot.front.views.items import Button
+from bot.jobs import Descent
+
+
+async def show_single(interaction: Interaction, job_id: str, index: int) -> None:
+    """Store a job that shows the picture alone, as private as the grid; the outbox delivers it."""
+    parent = parent_of(interaction, job_id, Descent.SINGLE, index)
+    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
+    job = await repeatable(interaction, job_id)
+    await single_out(interaction, job, index, origin)
+
+
+class SingleButton(Button, template=r"single:(?P<job_id>[0-9a-z]+):(?P<index>[0-9])"):
+    """Any person who sees a grid may show one of its pictures; the new message is theirs."""
+
+    act = staticmethod(show_single)
