@@ -59,3 +59,8 @@ async def finished(served: Served, member: Member, prompt: str, **options: Any) 
     await member.message_of(interaction)
     job = await served.paint((await job_of(served.store, prompt)).id)
     return job, await member.message_of(interaction, lambda message: bool(message["attachments"]))
+
+
+async def delete(member: Member, message: Message) -> None:
+    """Press Delete, and submit the form that asks before."""
+    await member.submit(await member.modal_of(await member.press(message, "Delete")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
+from front_tools import delete, ephemeral, finished, job_of, queued, refusal, text_of
 from serving import Served, serving
 
 from bot.config import Config
@@ -77,7 +77,7 @@ async def test_delete_removes_the_message_and_the_stored_picture_for_the_owner_a
     assert told.startswith("Only the person who asked for this picture")
     assert await served.artifacts.get(name)
 
-    await ravi.press(message, "Delete")
+    await delete(ravi, message)
     await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
     deleted = await served.store.jobs.get(job.id)
     assert deleted.deleted_at is not None
@@ -88,7 +88,7 @@ async def test_delete_removes_the_message_and_the_stored_picture_for_the_owner_a
 
 async def test_a_moderator_deletes_the_result_of_another(served: Served, ravi: Member, mina: Member) -> None:
     job, message = await finished(served, ravi, "a boat")
-    await mina.press(message, "Delete")
+    await delete(mina, message)
     await mina.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
     assert (await served.store.jobs.get(job.id)).deleted_at is not None
 
@@ -102,7 +102,7 @@ async def test_buttons_work_after_a_restart(
     async with serving(sandbox, store, artifacts, Config()):
         await ravi.message_of(await ravi.press(message, "Again"))
         assert (await job_of(store, "a boat")).state is State.WAITING
-        await ravi.press(message, "Delete")
+        await delete(ravi, message)
         await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
         await ravi.press(waiting, "Cancel")
         await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from front_tools import ephemeral, finished, queued, text_of
+from front_tools import delete, ephemeral, finished, queued, text_of
 from recipes import origin, recipe
 from serving import Served, serving, until
 
@@ -85,7 +85,7 @@ async def test_a_private_picture_is_shown_again_to_its_owner_alone(
     assert await ravi.pictures(again) == await ravi.pictures(shown)
     assert "a secret" in text_of(again)
     assert not [seen for seen in await omar.messages() if seen["id"] == again["id"]]
-    await ravi.press(again, "Delete")
+    await delete(ravi, again)
     await until(lambda: _deleted(served.store, job.id))
     listed = await ravi.message_of(await ravi.use("history"))
     assert "deleted" in text_of(listed)

@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import PIL.Image
-from front_tools import finished, job_of, queued, refusal, text_of
+from front_tools import delete, finished, job_of, queued, refusal, text_of
 from serving import Served, serving, until
 
 from bot.config import Config
@@ -124,18 +124,21 @@ async def test_vary_paints_others_like_the_picture_for_whoever_presses(
     assert str(varied.origin.user_id) == (await omar.state())["me"]["id"]
 
 
-async def test_each_picture_of_a_grid_is_varied_and_enlarged_by_its_number(
+async def test_each_picture_of_a_grid_is_varied_by_its_number_and_enlarged_once_it_is_alone(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
         job, message = await finished(served, ravi, "boats", variants=3, seed=5)
-        await ravi.message_of(await ravi.press(message, "Vary 2"))
+        await ravi.message_of(await ravi.press(message, "V2"))
         varied = await job_of(store, "boats")
         assert varied.recipe.init_image == job.images[1].artifact
         assert varied.recipe.variants == 3
         await store.jobs.cancel(varied.id, user_id=None)
 
-        await ravi.message_of(await ravi.press(message, "Enlarge 3"))
+        alone = await ravi.message_of(
+            await ravi.press(message, "U3"), lambda message: bool(message["attachments"])
+        )
+        await ravi.message_of(await ravi.press(alone, "Enlarge"))
         larger = await job_of(store, "boats")
         assert larger.recipe.init_image == job.images[2].artifact
         assert (larger.recipe.width, larger.recipe.height, larger.recipe.variants) == (256, 256, 1)
@@ -145,7 +148,7 @@ async def test_each_picture_of_a_grid_is_varied_and_enlarged_by_its_number(
 async def test_a_picture_that_cannot_be_enlarged_has_no_button_for_it(served: Served, ravi: Member) -> None:
     _, message = await finished(served, ravi, "a boat")
     labels = [part["label"] for _, part in walk(message["components"]) if "label" in part]
-    assert labels == ["Again", "Vary", "Delete"]
+    assert labels == ["Again", "Vary", "Files", "Delete"]
 
 
 async def test_buttons_of_a_larger_offer_work_after_a_restart_with_a_smaller_one(
@@ -163,7 +166,7 @@ async def test_buttons_of_a_larger_offer_work_after_a_restart_with_a_smaller_one
 async def test_a_deleted_picture_stays_for_those_that_start_from_it(served: Served, ravi: Member) -> None:
     job, message = await finished(served, ravi, "a boat", image=picture())
     await ravi.message_of(await ravi.press(message, "Vary"))
-    await ravi.press(message, "Delete")
+    await delete(ravi, message)
 
     async def deleted() -> bool:
         return (await served.store.jobs.get(job.id)).deleted_at is not None

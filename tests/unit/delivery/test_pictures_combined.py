@@ -67,7 +67,7 @@ def test_the_tiles_of_a_grid_are_numbered_and_the_rest_of_each_stays_as_it_is() 
     files = [encode_png(np.full((96, 96, 3), 200, np.uint8), RECIPE.request(n)) for n in range(3)]
     grid = np.asarray(PIL.Image.open(io.BytesIO(fit(files, 2**20, first=4).data)).convert("RGB"))
     corners = [grid[:16, 96 * column : 96 * column + 16] for column in range(3)]
-    assert all(corner.min() < 80 and corner.max() == 255 for corner in corners)  # a white number on dark
+    assert all(corner.min() < 80 and corner.max() > 240 for corner in corners)  # a white number on dark
     assert len({corner.tobytes() for corner in corners}) == 3
     assert (grid[20:] == 200).all()
     other = np.asarray(PIL.Image.open(io.BytesIO(fit(files, 2**20).data)).convert("RGB"))

@@ -1,0 +1,102 @@
+"""One picture out of a grid, the original files, and the question before a deletion."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+from front_tools import delete, ephemeral, finished, refusal, text_of
+from serving import Served, serving
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.sandbox.client import Member
+from bot.sandbox.component_rules import walk
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+
+def shown(message: dict[str, Any]) -> bool:
+    return bool(message["attachments"])
+
+
+def labels(message: dict[str, Any]) -> list[str]:
+    return [part["label"] for _, part in walk(message["components"]) if "label" in part]
+
+
+async def test_one_picture_is_shown_alone_in_full_size_with_a_link_to_its_grid(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "boats", variants=3, seed=5)
+    assert labels(message) == ["U1", "U2", "U3", "V1", "V2", "V3", "Again", "Files", "Delete"]
+    alone = await omar.message_of(await omar.press(message, "U2"), shown)
+    name = job.images[1].artifact
+    assert name is not None
+    assert await omar.attachment_bytes(alone) == await served.artifacts.get(name)
+    assert labels(alone) == ["Again", "Vary", "Files", "Delete"]
+    place = f"https://discord.com/channels/{job.origin.guild_id}/{job.origin.channel_id}/{message['id']}"
+    assert f"picture 2 of [this grid]({place})" in text_of(alone)
+    assert "seed 6" in text_of(alone)
+    (single,) = await served.store.jobs.singles(job.id)
+    assert str(single.origin.user_id) == (await omar.state())["me"]["id"]
+    assert await served.store.jobs.active() == []
+
+
+async def test_a_picture_of_a_private_grid_stays_private(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "secrets", variants=2, private=True)
+    alone = await ravi.message_of(await ravi.press(message, "U1"), shown)
+    assert ephemeral(alone)
+    assert "picture 1 of a grid" in text_of(alone)
+
+
+async def test_the_person_who_presses_files_alone_gets_the_very_files(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "boats", variants=2)
+    sent = await omar.message_of(await omar.press(message, "Files"), shown)
+    assert ephemeral(sent)
+    with zipfile.ZipFile(io.BytesIO(await omar.attachment_bytes(sent))) as archive:
+        files = [archive.read(name) for name in archive.namelist()]
+    assert files == [await served.artifacts.get(image.artifact or "") for image in job.images]
+
+
+async def test_files_that_are_gone_are_said_to_be(served: Served, ravi: Member) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    await served.artifacts.delete(job.images[0].artifact or "")
+    told = await refusal(ravi, await ravi.press(message, "Files"))
+    assert told.startswith("This picture's file is gone")
+
+
+async def test_nothing_is_deleted_before_the_question_is_answered(served: Served, ravi: Member) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    asked = await ravi.modal_of(await ravi.press(message, "Delete"))
+    assert asked["title"] == "Delete this?"
+    assert (await served.store.jobs.get(job.id)).deleted_at is None
+    await ravi.submit(asked)
+    await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
+    assert (await served.store.jobs.get(job.id)).deleted_at is not None
+
+
+async def test_the_answer_to_the_question_is_understood_after_a_restart(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, Config()) as served:
+        _, message = await finished(served, ravi, "a boat")
+        asked = await ravi.modal_of(await ravi.press(message, "Delete"))
+    async with serving(sandbox, store, artifacts, Config()):
+        await ravi.submit(asked)
+        await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
+
+
+async def test_with_a_grid_the_messages_that_others_made_of_its_pictures_go_too(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "boats", variants=2)
+    alone = await omar.message_of(await omar.press(message, "U1"), shown)
+    await delete(ravi, message)
+    gone = {message["id"], alone["id"]}
+    await ravi.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
+    assert await served.store.jobs.singles(job.id) == []
+    for image in job.images:
+        assert await served.store.files.painter(image.artifact or "") is None
