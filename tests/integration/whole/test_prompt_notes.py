@@ -28,13 +28,11 @@ async def test_a_person_reads_in_their_language_what_was_left_out(painting: Serv
     said = await painted(yuna, prompt="red " * ROOM + "(blue:1.2) star", negative_prompt="[white] circle")
 
     assert f"프롬프트에서 앞의 {ROOM}토큰만 반영되었습니다. 빠진 부분: “(blue:1.2) star”" in said
-    assert f"{ROOM + 2}토큰" in said
-    assert "circle · 2토큰" in said
     assert "제외 프롬프트에서" not in said
 
 
-async def test_of_a_prompt_that_fits_nothing_is_said_but_its_length(painting: Served, mina: Member) -> None:
+async def test_of_a_prompt_that_fits_nothing_is_said(painting: Served, mina: Member) -> None:
     said = await painted(mina, prompt="(red circle:1.3), blue star")
 
-    assert "· 5 tokens" in said
+    assert "token" not in said
     assert "Left out" not in said
