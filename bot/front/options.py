@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from bot.errors import UserMistake
-from bot.jobs import MAX_VARIANTS, Recipe, nearest_size, same_shape
+from bot.jobs import MAX_VARIANTS, Recipe
+from bot.sizes import nearest_size, same_shape
 from bot.texts import tidy
 from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, InvalidRequest, Lora, Offer, parse_sampler
 

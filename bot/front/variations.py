@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.errors import UserMistake
-from bot.jobs import Job, Recipe, larger_size
+from bot.jobs import Job, Recipe
+from bot.sizes import larger_size
 from sdjax_engine.request import Offer
 
 VARY_STRENGTH = 0.5  # the composition stays, the details change

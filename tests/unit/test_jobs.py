@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from recipes import ORIGIN, RECIPE, recipe
 
 from bot.config import Config
-from bot.jobs import ALLOWED, State, larger_size, nearest_size, places_of, state_of_job
+from bot.jobs import ALLOWED, State, places_of, state_of_job
+from bot.sizes import larger_size, nearest_size
 
 OFFER = Config().models[0].offer
 STATES = st.lists(st.sampled_from(State), min_size=1, max_size=9)
