@@ -141,12 +141,13 @@ class SafetyPolicy:
 
 
 class Descent(StrEnum):
-    """How a job came from another: one of its pictures alone, its next seeds, or others from a picture."""
+    """How a job came from another."""
 
     SINGLE = "single"
     REPEAT = "repeat"
     VARIATION = "variation"
     ENLARGEMENT = "enlargement"
+    REMIX = "remix"
 
 
 @dataclass(frozen=True, kw_only=True)

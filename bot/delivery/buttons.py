@@ -31,6 +31,9 @@ REFUSALS = frozenset(
 REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered"})
 """Failures of the chosen settings, which only the person who chose them is told."""
 
+START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed"})
+"""Failures that other words and settings do not mend."""
+
 NOT_AGAIN = REFUSALS | {"worker_died"}  # the next seed of a request that killed two workers may kill two more
 
 Row = tuple["ButtonContent", ...]
@@ -79,7 +82,9 @@ def final_rows(
     has a row of its own, away from the buttons that are pressed often.
     """
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
+    remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"remix:{job.id}")
     row: Row = () if all_failed(job, NOT_AGAIN) else (again,)
+    row += () if all_failed(job, START_LOST) else (remix,)
     if len(done) == 1:
         row += (_vary(job, done[0], texts),)
         row += (_enlarge(job, done[0], texts),) if _can_be_larger(job, offers) else ()

@@ -56,6 +56,15 @@ async def add(interaction: Interaction, sentence: str) -> None:
         log.warning("a hint could not be told: %s", failure)
 
 
+async def add_page(interaction: Interaction, text: str) -> None:
+    """Show a person's own words to that person alone after an answer, to be copied; dropped if refused."""
+    room = MAX_PAGE - len("```\n\n```")
+    try:
+        await interaction.followup.send(view=page(f"```\n{text[:room]}\n```"), ephemeral=True)
+    except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
+        log.warning("what was typed could not be given back: %s", failure)
+
+
 async def report(interaction: Interaction, error: Exception) -> None:
     """Answer `error` with one sentence; only faults of the bot are logged with a traceback."""
     if _too_late(error):

@@ -8,6 +8,7 @@ from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
 from bot.front.views.originals import OriginalsButton
 from bot.front.views.privacy import PrivacyButton
+from bot.front.views.remix import REMIX_FORM, RemixButton
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
 from bot.front.views.vary import VaryButton
@@ -22,12 +23,13 @@ BUTTONS = (
     HistoryButton,
     OriginalsButton,
     PrivacyButton,
+    RemixButton,
     ShowMenu,
     SingleButton,
     VaryButton,
 )
 
-FORMS = (DELETE_FORM,)
+FORMS = (DELETE_FORM, REMIX_FORM)
 
 __all__ = [
     "BUTTONS",
@@ -41,6 +43,7 @@ __all__ = [
     "HistoryButton",
     "OriginalsButton",
     "PrivacyButton",
+    "RemixButton",
     "ShowMenu",
     "SingleButton",
     "VaryButton",

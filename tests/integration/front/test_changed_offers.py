@@ -97,7 +97,7 @@ async def test_a_refusal_by_a_worker_is_told_to_its_person_alone_and_offers_noth
     await refuse(served)
     message = await mina.wait_for_message(lambda message: ephemeral(message) and bool(text_of(message)))
     assert "does not suit" in text_of(message)
-    assert labels(message) == ["Delete"]
+    assert labels(message) == ["Remix", "Delete"]
 
     async def gone() -> bool:
         return await ravi.messages() == []
@@ -124,4 +124,4 @@ async def test_a_refusal_after_the_tokens_end_is_told_in_the_message(
     await refuse(served)
     message = await ravi.wait_for_message(lambda message: "does not suit" in text_of(message))
     assert not ephemeral(message)
-    assert labels(message) == ["Delete"]
+    assert labels(message) == ["Remix", "Delete"]

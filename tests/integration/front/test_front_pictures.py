@@ -148,7 +148,7 @@ async def test_each_picture_of_a_grid_is_varied_by_its_number_and_enlarged_once_
 async def test_a_picture_that_cannot_be_enlarged_has_no_button_for_it(served: Served, ravi: Member) -> None:
     _, message = await finished(served, ravi, "a boat")
     labels = [part["label"] for _, part in walk(message["components"]) if "label" in part]
-    assert labels == ["Again", "Vary", "Files", "Delete"]
+    assert labels == ["Again", "Remix", "Vary", "Files", "Delete"]
 
 
 async def test_buttons_of_a_larger_offer_work_after_a_restart_with_a_smaller_one(

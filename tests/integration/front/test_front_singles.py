@@ -29,12 +29,12 @@ async def test_one_picture_is_shown_alone_in_full_size_with_a_link_to_its_grid(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "boats", variants=3, seed=5)
-    assert labels(message) == ["U1", "U2", "U3", "V1", "V2", "V3", "Again", "Files", "Delete"]
+    assert labels(message) == ["U1", "U2", "U3", "V1", "V2", "V3", "Again", "Remix", "Files", "Delete"]
     alone = await omar.message_of(await omar.press(message, "U2"), shown)
     name = job.images[1].artifact
     assert name is not None
     assert await omar.attachment_bytes(alone) == await served.artifacts.get(name)
-    assert labels(alone) == ["Again", "Vary", "Files", "Delete"]
+    assert labels(alone) == ["Again", "Remix", "Vary", "Files", "Delete"]
     place = f"https://discord.com/channels/{job.origin.guild_id}/{job.origin.channel_id}/{message['id']}"
     assert f"picture 2 of [this grid]({place})" in text_of(alone)
     assert "seed 6" in text_of(alone)

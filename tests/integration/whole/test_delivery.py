@@ -110,7 +110,7 @@ async def test_one_message_goes_from_queued_to_the_very_picture(
         painted.images[0].artifact or ""
     )
     assert f"seed {job.recipe.seed}" in text_of(message)
-    assert labels(message) == ["Again", "Vary", "Files", "Delete"]
+    assert labels(message) == ["Again", "Remix", "Vary", "Files", "Delete"]
     assert await settled(served.store, outcomes) == ["edited"]
     assert len(await mina.messages()) == 1
 

@@ -90,7 +90,7 @@ def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its
     assert len(content.pictures) == 1
     assert (content.pictures[0].stem, content.pictures[0].artifacts) == ("abc", ("aa/0.png",))
     assert content.pictures[0].alt == RECIPE.prompt
-    assert labels(content) == ["again:abc", "vary:abc:0", "files:abc", "delete:abc"]
+    assert labels(content) == ["again:abc", "remix:abc", "vary:abc:0", "files:abc", "delete:abc"]
 
 
 def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
@@ -200,7 +200,7 @@ def test_a_sampler_that_does_not_suit_is_said_with_those_that_do() -> None:
     )
     assert content.status == "The sampler “DDIM” does not suit demo: choose one of Euler, DPM++ 2M."
     assert content.pictures == ()
-    assert labels(content) == ["delete:abc"]
+    assert labels(content) == ["remix:abc", "delete:abc"]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_where_all_is_withheld_there_is_a_sentence_and_a_way_to_ask_again() -> N
     content = render(judged(Showing.WITHHOLD, Showing.WITHHOLD), None, ENGLISH)
     assert content.pictures == ()
     assert content.status.startswith("2 pictures are not shown")
-    assert [button.custom_id for button in content.buttons] == ["again:abc", "delete:abc"]
+    assert [button.custom_id for button in content.buttons] == ["again:abc", "remix:abc", "delete:abc"]
 
 
 def test_a_flagged_picture_is_covered_alone_and_its_buttons_follow_the_order_of_what_is_shown() -> None:

@@ -29,8 +29,8 @@ def ids(*states: State, recipe: Recipe = RECIPE, offers: tuple[Offer, ...] = (OF
 
 
 def test_a_picture_alone_has_its_buttons_in_one_row_and_delete_apart() -> None:
-    assert ids(State.DONE) == [["again:abc", "vary:abc:0", "files:abc"], ["delete:abc"]]
-    larger = [["again:abc", "vary:abc:0", "enlarge:abc:0", "files:abc"], ["delete:abc"]]
+    assert ids(State.DONE) == [["again:abc", "remix:abc", "vary:abc:0", "files:abc"], ["delete:abc"]]
+    larger = [["again:abc", "remix:abc", "vary:abc:0", "enlarge:abc:0", "files:abc"], ["delete:abc"]]
     assert ids(State.DONE, offers=(LARGER,)) == larger
 
 
@@ -41,13 +41,17 @@ def test_each_picture_of_a_grid_has_buttons_by_its_place_that_name_it_by_its_ind
         [("U1", "single:abc:0"), ("U2", "single:abc:2")],
         [("V1", "vary:abc:0"), ("V2", "vary:abc:2")],
     ]
-    assert [[button.label for button in row] for row in rows[2:]] == [["Again", "Files"], ["Delete"]]
+    assert [[button.label for button in row] for row in rows[2:]] == [["Again", "Remix", "Files"], ["Delete"]]
 
 
 def test_nothing_is_to_be_varied_where_nothing_was_painted() -> None:
-    assert ids(State.FAILED) == ids(State.CANCELLED, State.FAILED) == [["again:abc"], ["delete:abc"]]
+    assert (
+        ids(State.FAILED)
+        == ids(State.CANCELLED, State.FAILED)
+        == [["again:abc", "remix:abc"], ["delete:abc"]]
+    )
     gone = without_picture(render(job_of(State.DONE, State.DONE), None, ENGLISH), ENGLISH)
-    assert [button.custom_id for button in gone.buttons] == ["again:abc", "delete:abc"]
+    assert [button.custom_id for button in gone.buttons] == ["again:abc", "remix:abc", "delete:abc"]
 
 
 def test_a_picture_can_be_enlarged_only_where_its_model_paints_larger_ones_of_its_shape() -> None:
@@ -60,7 +64,7 @@ def test_a_picture_can_be_enlarged_only_where_its_model_paints_larger_ones_of_it
 def test_the_buttons_keep_discords_limits(language: str, count: int) -> None:
     content = render(job_of(*[State.DONE] * count), None, Texts.for_locale(language), offers=(LARGER,))
     assert all(1 <= len(row) <= ROW for row in content.rows)
-    assert len({button.custom_id for button in content.buttons}) == len(content.buttons) <= 2 * count + 3
+    assert len({button.custom_id for button in content.buttons}) == len(content.buttons) <= 2 * count + 4
     assert all(len(button.label) <= 80 for button in content.buttons)
     assert layout(content, file_names=["abc.png"]).total_children_count <= 40
 

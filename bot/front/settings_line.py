@@ -1,0 +1,77 @@
+"""Settings as one editable line: `size 512x512, steps 20, guidance 7, sampler DDIM, seed 5`; no Discord here.
+
+The names are those of the options of /imagine, in English or in the person's language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.errors import UserMistake
+from bot.front.options import echo
+from bot.jobs import Recipe
+from bot.texts import Texts
+from sdjax_engine.request import SAMPLER_NAMES
+
+NUMBERS: Mapping[str, type[int | float]] = {
+    "variants": int,
+    "steps": int,
+    "guidance": float,
+    "seed": int,
+    "strength": float,
+}
+WORDS = ("size", "sampler", "lora", "model")
+SETTINGS = ("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "model")
+DIGITS = 20  # more than any number here has
+
+
+def settings_line(recipe: Recipe, names: Texts) -> str:
+    """Return the settings of a recipe; `names` has the names of the options."""
+    loras = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
+    values = {
+        "size": f"{recipe.width}x{recipe.height}",
+        "variants": str(recipe.variants),
+        "steps": str(recipe.num_inference_steps),
+        "guidance": f"{recipe.guidance_scale:g}",
+        "sampler": SAMPLER_NAMES[recipe.sampler],
+        "seed": str(recipe.seed),
+        "strength": f"{recipe.strength:g}" if recipe.init_image else "",
+        "lora": ", ".join(loras),
+        "model": recipe.model,
+    }
+    return ", ".join(f"{names.pgettext('name', name)} {values[name]}" for name in SETTINGS if values[name])
+
+
+def read_settings_line(line: str, names: Texts) -> dict[str, Any]:
+    """Return the values by the names of the options.
+
+    A part without a name continues a list of LoRAs. The last of a repeated name counts. Raises UserMistake
+    `settings_name` for an unknown name, `settings_number` for a value that is no number.
+    """
+    known = {form.casefold(): name for name in SETTINGS for form in (name, names.pgettext("name", name))}
+    found: dict[str, str] = {}
+    last = ""
+    for part in filter(None, (part.strip() for part in line.replace("\n", ",").split(","))):
+        typed, _, value = part.replace("=", " ", 1).partition(" ")
+        name = known.get(typed.rstrip(":").casefold())
+        if name is None and last == "lora":
+            found[last] += f", {part}"
+        elif name is None:
+            choices = ", ".join(names.pgettext("name", each) for each in SETTINGS)
+            raise UserMistake("settings_name", value=echo(part), choices=choices)
+        else:
+            found[name], last = value.strip(), name
+    return {name: _value(name, text, names) for name, text in found.items() if text}
+
+
+def _value(name: str, text: str, names: Texts) -> Any:
+    kind = NUMBERS.get(name)
+    if kind is None:
+        return text
+    try:
+        if len(text) > DIGITS:
+            raise ValueError(text)
+        return kind(text)
+    except ValueError:
+        raise UserMistake("settings_number", name=names.pgettext("name", name), value=echo(text)) from None
