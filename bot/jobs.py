@@ -148,6 +148,11 @@ class Descent(StrEnum):
     VARIATION = "variation"
     ENLARGEMENT = "enlargement"
     REMIX = "remix"
+    PUBLICATION = "publication"
+
+
+COPIES = frozenset({Descent.SINGLE, Descent.PUBLICATION})
+"""Jobs that only show pictures of another."""
 
 
 @dataclass(frozen=True, kw_only=True)

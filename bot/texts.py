@@ -74,6 +74,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "no_larger_size": "{model} paints no larger picture of this shape.",
         "settings_name": "“{value}” is no setting: choose from {choices}, with commas between.",
         "settings_number": "The setting {name} takes a number, not “{value}”: type one.",
+        "publish_restricted": (
+            "This was painted in an age-restricted channel: publish it in such a channel."
+        ),
         "no_picture": "This picture's file is gone: choose another, or ask for it anew.",
         "queue_full_user": (
             "At most {limit} of your pictures may wait, and large ones count for several: "

@@ -12,8 +12,8 @@ from sdjax_engine.request import Offer
 
 ROW = 5  # buttons that Discord puts side by side
 
-SINGLE, VARY, ENLARGE, FILES = "single", "vary", "enlarge", "files"
-NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES})
+SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
+NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES, PUBLISH})
 """The first words of the ids of buttons that need a picture's file."""
 
 REFUSALS = frozenset(
@@ -92,7 +92,9 @@ def final_rows(
         row += (ButtonContent(label=texts.gettext("Files"), custom_id=f"{FILES}:{job.id}"),)
     delete = ButtonContent(label=texts.gettext("Delete"), custom_id=f"delete:{job.id}", dangerous=True)
     tiles = _tile_rows(job, done) if len(done) > 1 else ()
-    return (*tiles, *((row,) if row else ()), (delete,))
+    publish = ButtonContent(label=texts.gettext("Publish"), custom_id=f"{PUBLISH}:{job.id}")
+    last = (publish, delete) if done and _can_be_published(job) else (delete,)
+    return (*tiles, *((row,) if row else ()), last)
 
 
 def without_pictures(rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -130,6 +132,10 @@ def _vary(job: Job, image: ImageRecord, texts: Texts) -> ButtonContent:
 
 def _enlarge(job: Job, image: ImageRecord, texts: Texts) -> ButtonContent:
     return ButtonContent(label=texts.gettext("Enlarge"), custom_id=f"{ENLARGE}:{job.id}:{image.index}")
+
+
+def _can_be_published(job: Job) -> bool:
+    return job.origin.private and job.origin.guild_id is not None
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:

@@ -35,13 +35,13 @@ async def remove_message(client: discord.Client, job: Job) -> str | None:
     return None
 
 
-async def remove_singles(interaction: Interaction, job: Job) -> None:
-    """Delete the singles of a job with their messages, whoever asked for them."""
+async def remove_copies(interaction: Interaction, job: Job) -> None:
+    """Delete the copies of a job with their messages, whoever asked for them."""
     services = services_of(interaction)
-    for single in await services.store.jobs.singles(job.id):
+    for copy in await services.store.jobs.copies(job.id):
         try:
-            names = await services.store.deliveries.delete_result(single.id, user_id=None)
+            names = await services.store.deliveries.delete_result(copy.id, user_id=None)
         except UnknownJob:  # its person has just erased it
             continue
         await services.files.drop(names)
-        await remove_message(interaction.client, single)
+        await remove_message(interaction.client, copy)

@@ -87,10 +87,10 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
     )
 
 
-async def single_out(interaction: Interaction, job: Job, index: int, origin: Origin) -> Job:
-    """Store a job that shows the picture at `index` of `job` alone; raises UserMistake without it."""
+async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
+    """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it."""
     services = services_of(interaction)
-    return await while_unavailable(PATIENCE_SECONDS, services.store.jobs.single_out, job.id, index, origin)
+    return await while_unavailable(PATIENCE_SECONDS, services.store.jobs.copy, job.id, origin, index=index)
 
 
 async def announce(interaction: Interaction, job: Job) -> None:

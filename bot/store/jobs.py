@@ -11,17 +11,17 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import Caps, Descent, Job, Origin, Recipe, State
+from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
+from bot.store.copies import add_copy, copies_of, no_copy
 from bot.store.database import Verbs, insert
 from bot.store.deliveries import shown_by
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
-from bot.store.singles import add_single, singles_of
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 
@@ -73,8 +73,8 @@ class Jobs(Verbs):
 
         return await self._accept(wanted, origin, weight, caps, places)
 
-    async def single_out(self, job_id: str, index: int, origin: Origin) -> Job:
-        """Store a finished job that shows the picture at `index` of another; its result is due at once.
+    async def copy(self, job_id: str, origin: Origin, *, index: int | None = None) -> Job:
+        """Store a finished job that shows the picture at `index` of another, or all; its result is due.
 
         A repeated interaction returns the job that it made first. Raises UnknownJob, and UserMistake
         `no_picture` without that picture.
@@ -82,16 +82,16 @@ class Jobs(Verbs):
         async with self._changing() as (connection, changes):
             known = await _job_of(connection, origin.interaction_id)
             while known is None:  # repeated only where the id is taken
-                known = await add_single(
+                known = await add_copy(
                     connection, job_id, index, origin, new_id=new_job_id(), now=self._clock()
                 ) or await _job_of(connection, origin.interaction_id)
             changes.results = True
             return await load_job(connection, known)
 
-    async def singles(self, job_id: str) -> list[Job]:
-        """Return the jobs that show single pictures of a job, without deleted ones."""
+    async def copies(self, job_id: str) -> list[Job]:
+        """Return the copies of a job, without deleted ones."""
         async with self._database.read() as connection:
-            return await load_jobs(connection, await singles_of(connection, [job_id]))
+            return await load_jobs(connection, await copies_of(connection, [job_id]))
 
     async def _accept(self, wish: Wish, origin: Origin, weight: float, caps: Caps, places: int) -> Job:
         async with self._changing() as (connection, changes):
@@ -189,17 +189,17 @@ class Jobs(Verbs):
         older_than: int | None = None,
         newer_than: int | None = None,
         limit: int,
-        singles: bool = False,
+        copies: bool = False,
     ) -> list[Job]:
         """Return one person's jobs, newest first: the newest, or those older or newer than an interaction.
 
-        Singles, which show pictures of other jobs again, are left out unless asked for. Interaction ids grow
+        Copies are left out unless asked for. Interaction ids grow
         with time, so a bound is valid after its job is gone.
         """
         key = jobs.c.interaction_id
         statement = sa.select(jobs.c.id).where(jobs.c.user_id == user_id).limit(limit)
-        if not singles:
-            statement = statement.where(jobs.c.descent.is_distinct_from(Descent.SINGLE))
+        if not copies:
+            statement = statement.where(no_copy())
         if older_than is not None:
             statement = statement.where(key < older_than)
         if newer_than is not None:

@@ -17,7 +17,7 @@ from bot.front.answers import page
 from bot.front.command_tree import Command, make_command
 from bot.front.exporting import files_of, packed
 from bot.front.first_answers import acknowledge, acknowledge_press
-from bot.front.removal import remove_message, remove_singles
+from bot.front.removal import remove_copies, remove_message
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import Job
 from bot.texts import Texts
@@ -117,7 +117,7 @@ async def forget_all(interaction: Interaction) -> None:
 
     async def remove_messages(jobs: Sequence[Job]) -> None:
         for job in jobs:
-            await remove_singles(interaction, job)
+            await remove_copies(interaction, job)
             if address := await remove_message(interaction.client, job):
                 stayed.append(address)
 
@@ -134,9 +134,9 @@ async def forget_all(interaction: Interaction) -> None:
 
 async def _all_jobs(services: Services, user_id: int) -> list[Job]:
     """Return every job of the person, the newest first."""
-    jobs = await services.store.jobs.history(user_id, limit=PAGE_JOBS, singles=True)
+    jobs = await services.store.jobs.history(user_id, limit=PAGE_JOBS, copies=True)
     while further := await services.store.jobs.history(
-        user_id, older_than=jobs[-1].origin.interaction_id if jobs else 0, limit=PAGE_JOBS
+        user_id, older_than=jobs[-1].origin.interaction_id if jobs else 0, limit=PAGE_JOBS, copies=True
     ):
         jobs += further
     return jobs

@@ -8,6 +8,7 @@ from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
 from bot.front.views.originals import OriginalsButton
 from bot.front.views.privacy import PrivacyButton
+from bot.front.views.publish import PublishButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
@@ -23,6 +24,7 @@ BUTTONS = (
     HistoryButton,
     OriginalsButton,
     PrivacyButton,
+    PublishButton,
     RemixButton,
     ShowMenu,
     SingleButton,
@@ -43,6 +45,7 @@ __all__ = [
     "HistoryButton",
     "OriginalsButton",
     "PrivacyButton",
+    "PublishButton",
     "RemixButton",
     "ShowMenu",
     "SingleButton",

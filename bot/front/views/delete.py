@@ -11,7 +11,7 @@ import discord
 from bot.errors import NotYours, StoreUnavailable
 from bot.front.first_answers import acknowledge_press, open_form
 from bot.front.permissions import asker
-from bot.front.removal import remove_singles
+from bot.front.removal import remove_copies
 from bot.front.services import Interaction, services_of
 from bot.front.views.forms import Form, modal
 from bot.front.views.items import Button
@@ -37,7 +37,7 @@ async def ask(interaction: Interaction, job_id: str) -> None:
 
 
 async def delete(interaction: Interaction, job_id: str) -> None:
-    """Delete the stored result, the files that nothing else shows, the message, and singles of it."""
+    """Delete the stored result, the files that nothing else shows, the message, and its copies."""
     await acknowledge_press(interaction)
     services = services_of(interaction)
     job = await services.store.jobs.get(job_id)
@@ -45,7 +45,7 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     await services.files.drop(names)
     with suppress(discord.NotFound):  # the message was deleted meanwhile
         await interaction.delete_original_response()
-    await remove_singles(interaction, job)
+    await remove_copies(interaction, job)
 
 
 class DeleteButton(Button, template=r"delete:(?P<job_id>[0-9a-z]+)"):

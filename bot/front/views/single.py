@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.front.requests import accept, parent_of, pressed_privately, repeatable, single_out
+from bot.front.requests import accept, copy, parent_of, pressed_privately, repeatable
 from bot.front.services import Interaction
 from bot.front.views.items import Button
 from bot.jobs import Descent
@@ -13,7 +13,7 @@ async def show_single(interaction: Interaction, job_id: str, index: int) -> None
     parent = parent_of(interaction, job_id, Descent.SINGLE, index)
     origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
     job = await repeatable(interaction, job_id)
-    await single_out(interaction, job, index, origin)
+    await copy(interaction, job, origin, index=index)
 
 
 class SingleButton(Button, template=r"single:(?P<job_id>[0-9a-z]+):(?P<index>[0-9])"):

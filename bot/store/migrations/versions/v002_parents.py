@@ -8,7 +8,7 @@ from alembic import op
 revision = "v002"
 down_revision = "v001"
 
-DESCENTS = ("single", "repeat", "variation", "enlargement", "remix")
+DESCENTS = ("single", "repeat", "variation", "enlargement", "remix", "publication")
 
 
 def upgrade() -> None:

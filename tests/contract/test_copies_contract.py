@@ -34,18 +34,18 @@ def pressed(interaction_id: int, job: Job, index: int) -> Origin:
 async def test_a_single_shows_the_picture_with_its_seed_and_its_result_is_due_at_once(store: Store) -> None:
     job = await grid(store)
     asked = pressed(2, job, 1)
-    single = await store.jobs.single_out(job.id, 1, asked)
+    single = await store.jobs.copy(job.id, asked, index=1)
     assert (single.state, single.origin, single.origin.parent) == (State.DONE, asked, asked.parent)
     assert (single.recipe.seed, single.recipe.variants) == (8, 1)
     assert [(image.seed, image.artifact) for image in single.images] == [(8, job.images[1].artifact)]
     assert await store.jobs.get(single.id) == single
-    assert [one.id for one in await store.jobs.singles(job.id)] == [single.id]
+    assert [one.id for one in await store.jobs.copies(job.id)] == [single.id]
     assert [due.job.id for due in await store.deliveries.claim("front", limit=9)] == [single.id]
 
 
 async def test_a_single_waits_in_no_queue_and_costs_nothing(store: Store) -> None:
     job = await grid(store)
-    await store.jobs.single_out(job.id, 0, pressed(2, job, 0))
+    await store.jobs.copy(job.id, pressed(2, job, 0), index=0)
     assert await store.leases.claim("worker", limit=9, ttl=TTL) == []
     assert await store.jobs.active() == []
     next_job = await store.jobs.enqueue(recipe(), origin(3, user_id=OTHER))
@@ -55,32 +55,44 @@ async def test_a_single_waits_in_no_queue_and_costs_nothing(store: Store) -> Non
 async def test_a_repeated_interaction_makes_one_single(store: Store) -> None:
     job = await grid(store)
     asked = pressed(2, job, 0)
-    made = await asyncio.gather(*(store.jobs.single_out(job.id, 0, asked) for _ in range(4)))
+    made = await asyncio.gather(*(store.jobs.copy(job.id, asked, index=0) for _ in range(4)))
     assert len({single.id for single in made}) == 1
-    assert len(await store.jobs.singles(job.id)) == 1
+    assert len(await store.jobs.copies(job.id)) == 1
 
 
 async def test_a_picture_that_is_not_there_and_a_deleted_job_have_no_single(store: Store) -> None:
     job = await grid(store)
     with pytest.raises(UserMistake, match="no_picture"):
-        await store.jobs.single_out(job.id, 5, pressed(2, job, 5))
+        await store.jobs.copy(job.id, pressed(2, job, 5), index=5)
     await store.deliveries.delete_result(job.id, user_id=None)
     for job_id in (job.id, "nothing"):
         with pytest.raises(UnknownJob):
-            await store.jobs.single_out(job_id, 0, pressed(3, job, 0))
+            await store.jobs.copy(job_id, pressed(3, job, 0), index=0)
 
 
 async def test_the_file_stays_while_one_of_both_shows_it(store: Store) -> None:
     job = await grid(store)
     name = job.images[0].artifact
-    single = await store.jobs.single_out(job.id, 0, pressed(2, job, 0))
+    single = await store.jobs.copy(job.id, pressed(2, job, 0), index=0)
     assert name not in await store.deliveries.delete_result(job.id, user_id=ORIGIN.user_id)
     assert await store.deliveries.delete_result(single.id, user_id=OTHER) == [name]
-    assert await store.jobs.singles(job.id) == []
+    assert await store.jobs.copies(job.id) == []
 
 
 async def test_singles_are_in_no_history_but_in_the_export(store: Store) -> None:
     job = await grid(store)
-    single = await store.jobs.single_out(job.id, 0, pressed(2, job, 0))
+    single = await store.jobs.copy(job.id, pressed(2, job, 0), index=0)
     assert await store.jobs.history(OTHER, limit=9) == []
-    assert [one.id for one in await store.jobs.history(OTHER, limit=9, singles=True)] == [single.id]
+    assert [one.id for one in await store.jobs.history(OTHER, limit=9, copies=True)] == [single.id]
+
+
+async def test_a_copy_of_all_pictures_keeps_their_places_and_seeds(store: Store) -> None:
+    job = await grid(store, private=True)
+    asked = origin(2, parent=Parent(job_id=job.id, descent=Descent.PUBLICATION))
+    copy = await store.jobs.copy(job.id, asked)
+    assert copy.recipe == job.recipe
+    assert not copy.origin.private
+    shown = [(image.index, image.seed, image.artifact) for image in job.images]
+    assert [(image.index, image.seed, image.artifact) for image in copy.images] == shown
+    assert [one.id for one in await store.jobs.history(ORIGIN.user_id, limit=9)] == [job.id]
+    assert [one.id for one in await store.jobs.copies(job.id)] == [copy.id]

@@ -38,7 +38,7 @@ async def test_one_picture_is_shown_alone_in_full_size_with_a_link_to_its_grid(
     place = f"https://discord.com/channels/{job.origin.guild_id}/{job.origin.channel_id}/{message['id']}"
     assert f"picture 2 of [this grid]({place})" in text_of(alone)
     assert "seed 6" in text_of(alone)
-    (single,) = await served.store.jobs.singles(job.id)
+    (single,) = await served.store.jobs.copies(job.id)
     assert str(single.origin.user_id) == (await omar.state())["me"]["id"]
     assert await served.store.jobs.active() == []
 
@@ -97,6 +97,21 @@ async def test_with_a_grid_the_messages_that_others_made_of_its_pictures_go_too(
     await delete(ravi, message)
     gone = {message["id"], alone["id"]}
     await ravi.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
-    assert await served.store.jobs.singles(job.id) == []
+    assert await served.store.jobs.copies(job.id) == []
     for image in job.images:
         assert await served.store.files.painter(image.artifact or "") is None
+
+
+async def test_a_private_result_is_published_by_its_owner_with_its_buttons(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a secret", private=True)
+    assert labels(message)[-2:] == ["Publish", "Delete"]
+    interaction = await ravi.press(message, "Publish")
+    published = await omar.message_of(interaction, shown)
+    assert not ephemeral(published)
+    assert await omar.attachment_bytes(published) == await served.artifacts.get(job.images[0].artifact or "")
+    assert labels(published) == ["Again", "Remix", "Vary", "Files", "Delete"]
+    await delete(ravi, published)
+    await omar.wait_for(lambda messages: published["id"] not in {seen["id"] for seen in messages})
+    assert (await served.store.jobs.get(job.id)).deleted_at is None

@@ -1,0 +1,31 @@
+"""The button that shows a private result to everybody in the channel."""
+
+from __future__ import annotations
+
+from bot.errors import NotYours, UserMistake
+from bot.front.requests import accept, copy, is_age_restricted, parent_of
+from bot.front.services import Interaction, services_of
+from bot.front.views.items import Button
+from bot.jobs import Descent
+
+
+async def publish(interaction: Interaction, job_id: str) -> None:
+    """Store a public copy of the result; the outbox delivers it to the channel of the press.
+
+    Raises NotYours for another person's job, and UserMistake `publish_restricted` for pictures of an
+    age-restricted channel anywhere else.
+    """
+    parent = parent_of(interaction, job_id, Descent.PUBLICATION)
+    origin = await accept(interaction, private=False, parent=parent)
+    job = await services_of(interaction).store.jobs.get(job_id)
+    if job.origin.user_id != interaction.user.id:
+        raise NotYours(job=job_id)
+    if job.origin.age_restricted and not is_age_restricted(interaction):
+        raise UserMistake("publish_restricted")
+    await copy(interaction, job, origin)
+
+
+class PublishButton(Button, template=r"publish:(?P<job_id>[0-9a-z]+)"):
+    """For the owner of a private result."""
+
+    act = staticmethod(publish)

@@ -1,0 +1,97 @@
+"""Copies: finished jobs that show pictures of another job, in a message of their own.
+
+A copy has the pictures' files, recipe and seeds, so it has all their buttons, is delivered by the outbox, and
+its files are repainted when they are lost. It waits in no queue and costs its person nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UnknownJob, UserMistake
+from bot.jobs import COPIES, ImageRecord, Job, Origin, Recipe, State
+from bot.store.database import insert
+from bot.store.files import use_files
+from bot.store.forgetting import source_of
+from bot.store.rows import load_job, notes_values, origin_values, recipe_values
+from bot.store.tables import images, jobs, start_pictures
+from bot.store.transitions import lock_job, make_due
+
+
+async def add_copy(
+    connection: AsyncConnection, job_id: str, index: int | None, origin: Origin, *, new_id: str, now: float
+) -> str | None:
+    """Store a copy of the picture at `index`, or of all; return its id, None if an id of it is taken.
+
+    Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture.
+    """
+    await lock_job(connection, job_id)  # its person may be deleting it
+    parent = await load_job(connection, job_id)
+    if parent.deleted_at is not None:
+        raise UnknownJob(job=job_id)
+    shown = [image for image in parent.images if image.artifact and index in (None, image.index)]
+    if not shown:
+        raise UserMistake("no_picture")
+    recipe = parent.recipe if index is None else replace(parent.recipe, seed=shown[0].seed, variants=1)
+    added = await _add_job(connection, recipe, origin, new_id=new_id, now=now)
+    if added is not None:
+        await _add_images(connection, added, recipe, shown, only=index is not None)
+        await _use_files(connection, added, parent, shown, now=now)
+        await make_due(connection, added, now=now)
+    return added
+
+
+async def copies_of(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:
+    """Return the ids of the copies of these jobs, without deleted ones."""
+    mine = jobs.c.parent_id.in_(job_ids) & jobs.c.descent.in_(COPIES) & jobs.c.deleted_at.is_(None)
+    return list(await connection.scalars(sa.select(jobs.c.id).where(mine).order_by(jobs.c.id)))
+
+
+def no_copy() -> sa.ColumnElement[bool]:
+    """Return the condition that a job is no copy."""
+    return jobs.c.descent.is_(None) | jobs.c.descent.not_in(COPIES)
+
+
+async def _add_job(
+    connection: AsyncConnection, recipe: Recipe, origin: Origin, *, new_id: str, now: float
+) -> str | None:
+    values = {"id": new_id, "state": State.DONE, "recipe": recipe_values(recipe), **origin_values(origin)}
+    values |= {"created_at": now, "started_at": now, "finished_at": now}
+    statement = insert(connection, jobs).values(values).on_conflict_do_nothing().returning(jobs.c.id)
+    added: str | None = await connection.scalar(statement)
+    return added
+
+
+async def _add_images(
+    connection: AsyncConnection, job_id: str, recipe: Recipe, shown: Sequence[ImageRecord], *, only: bool
+) -> None:
+    steps = recipe.steps
+    same = {"job_id": job_id, "lane": str(recipe.lane), "state": State.DONE, "steps": steps, "step": steps}
+    same |= {"furthest": steps, "share": 0.0, "tag": 0.0, "fencing_token": 0, "worker_deaths": 0}
+    rows = [
+        {
+            **same,
+            "index": 0 if only else image.index,
+            "seed": image.seed,
+            "artifact": image.artifact,
+            "showing": image.showing,
+            "notes": notes_values(image.notes),
+        }
+        for image in shown
+    ]
+    await connection.execute(sa.insert(images), rows)
+
+
+async def _use_files(
+    connection: AsyncConnection, job_id: str, parent: Job, shown: Sequence[ImageRecord], *, now: float
+) -> None:
+    starts = sorted(set(parent.recipe.start_pictures))
+    for name in starts:
+        source = await source_of(connection, name, repeats=True)
+        values = {"job_id": job_id, "artifact": name, "source": source}
+        await connection.execute(sa.insert(start_pictures).values(values))
+    await use_files(connection, {*starts, *(image.artifact for image in shown if image.artifact)}, now=now)
