@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,20 +15,26 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.layout import layout
 from bot.delivery.lineage import message_address
-from bot.delivery.render import MessageContent, Tone
+from bot.delivery.render import MessageContent, PictureContent, Tone
+from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.command_tree import Command, make_command
-from bot.front.commands.naming import request_facts, request_words
+from bot.front.commands.naming import MAX_NAME, request_facts, request_words
 from bot.front.commands.queue import standing
+from bot.front.contact_sheet import contact_sheet
 from bot.front.first_answers import acknowledge
-from bot.front.services import Interaction, services_of
+from bot.front.services import Interaction, Services, services_of
 from bot.jobs import Job, Showing, State
 from bot.store.jobs import Jobs
 from bot.texts import Texts, shown
 
+log = logging.getLogger(__name__)
+
 PAGE_JOBS = 10
 SHOWN_PROMPT = 80
 OLDER, NEWER = "older", "newer"
-SHOW = "history_show"  # the menu of private pictures
+SHOW = "history_show"  # the menu of results to show again
+SHEET = "history.jpg"
+TILE_SECONDS = 5.0  # for which a page waits for its pictures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +59,32 @@ async def show_history(interaction: Interaction) -> None:
     """Show the newest page."""
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
-    found = await newest_page(services.store.jobs, interaction.user.id)
-    view = history_view(found, services.texts(interaction), now=services.clock())
-    await interaction.edit_original_response(view=view)
+    await show_page(interaction, await newest_page(services.store.jobs, interaction.user.id))
+
+
+async def show_page(interaction: Interaction, page: Page) -> None:
+    """Show a page in the answer, with a contact sheet of its pictures."""
+    services = services_of(interaction)
+    files = await asyncio.gather(*(_tile(services, job) for job in page.jobs))
+    sheets = []
+    if any(files):
+        sheets = [discord.File(io.BytesIO(await services.fitting.run(contact_sheet, files)), SHEET)]
+    view = history_view(page, services.texts(interaction), now=services.clock(), sheet=bool(sheets))
+    await interaction.edit_original_response(view=view, attachments=sheets)
+
+
+async def _tile(services: Services, job: Job) -> bytes | None:
+    """Return the file of the first picture of a job that is shown openly, if there is one."""
+    names = (image.artifact for image in job.images if image.showing is Showing.SHOW)
+    name = next(filter(None, names), None)
+    if name is None:
+        return None
+    try:
+        async with asyncio.timeout(TILE_SECONDS):
+            return await services.artifacts.get(name)
+    except (MissingArtifact, StoreUnavailable, TimeoutError) as error:
+        log.info("a page of the history lacks a picture: %r", error)
+        return None
 
 
 async def newest_page(jobs: Jobs, user_id: int) -> Page:
@@ -74,44 +106,57 @@ async def page_beside(jobs: Jobs, user_id: int, *, way: str, key: int) -> Page:
     return await newest_page(jobs, user_id)
 
 
-def history_view(page: Page, texts: Texts, *, now: float) -> discord.ui.LayoutView:
-    """Return the page as a message, with buttons for other pages and a menu of private pictures."""
+def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -> discord.ui.LayoutView:
+    """Return the page as a message, with buttons for other pages and a menu of results to show again.
+
+    With `sheet`, the attachment `SHEET` is shown below the lines.
+    """
     heading = texts.gettext("What you asked for")
     text = "\n".join([f"### {heading}", *history_lines(page, texts)])
     row = tuple(_buttons(page, texts))
-    menu = _private_pictures(page, now=now, texts=texts)
+    menu = _shown_again(page, now=now, texts=texts)
+    alt = texts.gettext("The first picture of each request on this page, with the number of its line.")
     return layout(
         MessageContent(
-            heading=text, menus=(menu,) if menu else (), rows=(row,) if row else (), tone=Tone.WAITING
-        )
+            heading=text,
+            pictures=(PictureContent(artifacts=(), stem=SHEET, alt=alt),) if sheet else (),
+            menus=(menu,) if menu else (),
+            rows=(row,) if row else (),
+            tone=Tone.WAITING,
+        ),
+        file_names=[SHEET] if sheet else [],
     )
 
 
 def can_be_shown(job: Job) -> bool:
-    """Return whether a private job has pictures that its owner can see again."""
-    return job.origin.private and job.state is State.DONE and job.deleted_at is None and job.work.done > 0
+    """Return whether a job has pictures that its owner can see again."""
+    shown = any(image.artifact for image in job.images)
+    return job.state is State.DONE and job.deleted_at is None and shown
 
 
-def _private_pictures(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
-    """Return the jobs of the page without a link: private answers are gone after Discord restarts."""
+def _shown_again(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
+    """Return the jobs of the page that have pictures; private answers are gone after Discord restarts."""
     choices = tuple(
         Choice(
-            label=request_words(job, texts, secret=False),
+            label=f"{number}. {request_words(job, texts, secret=False)}"[:MAX_NAME],
             value=job.id,
             description=request_facts(job, now=now, texts=texts, named=False),
         )
-        for job in page.jobs
+        for number, job in enumerate(page.jobs, start=1)
         if can_be_shown(job)
     )
-    placeholder = texts.gettext("Show a private picture again")
+    placeholder = texts.gettext("Show one again, with its buttons")
     return MenuContent(custom_id=SHOW, placeholder=placeholder, choices=choices) if choices else None
 
 
 def history_lines(page: Page, texts: Texts) -> list[str]:
-    """Return a line for each job: time, words, number of pictures, outcome, link."""
+    """Return a numbered line for each job: time, words, number of pictures, outcome, link."""
     if not page.jobs:
         return [texts.gettext("You have asked for nothing yet.")]
-    return [texts.line(texts.joined(_parts(job, texts)), mark="- ") for job in page.jobs]
+    return [
+        texts.line(texts.joined(_parts(job, texts)), mark=f"{number}. ")
+        for number, job in enumerate(page.jobs, start=1)
+    ]
 
 
 def _parts(job: Job, texts: Texts) -> Iterator[str]:

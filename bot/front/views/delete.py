@@ -11,7 +11,7 @@ import discord
 from bot.errors import NotYours, StoreUnavailable
 from bot.front.first_answers import acknowledge_press, open_form
 from bot.front.permissions import asker
-from bot.front.removal import remove_copies
+from bot.front.removal import remove_copies, remove_message
 from bot.front.services import Interaction, services_of
 from bot.front.views.forms import Form, modal
 from bot.front.views.items import Button
@@ -45,6 +45,8 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     await services.files.drop(names)
     with suppress(discord.NotFound):  # the message was deleted meanwhile
         await interaction.delete_original_response()
+    if interaction.message is None or job.message_id != interaction.message.id:  # pressed elsewhere
+        await remove_message(interaction.client, job)
     await remove_copies(interaction, job)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.front.commands.history import history_view, page_beside
+from bot.front.commands.history import page_beside, show_page
 from bot.front.first_answers import acknowledge_press
 from bot.front.services import Interaction, services_of
 from bot.front.views.items import Button
@@ -13,8 +13,7 @@ async def turn_page(interaction: Interaction, way: str, key: int) -> None:
     await acknowledge_press(interaction)
     services = services_of(interaction)
     found = await page_beside(services.store.jobs, interaction.user.id, way=way, key=key)
-    view = history_view(found, services.texts(interaction), now=services.clock())
-    await interaction.edit_original_response(view=view)
+    await show_page(interaction, found)
 
 
 class HistoryButton(Button, template=r"history:(?P<way>older|newer):(?P<key>[0-9]{1,19})"):

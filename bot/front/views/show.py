@@ -1,4 +1,4 @@
-"""The menu that shows a person's private pictures again."""
+"""The menu that shows a person's results again."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import io
 import zipfile
 from typing import Any
 
-from front_tools import delete, ephemeral, finished, refusal, text_of
+from front_tools import delete, ephemeral, finished, job_of, refusal, text_of
 from serving import Served, serving
 
 from bot.config import Config
@@ -115,3 +115,31 @@ async def test_a_private_result_is_published_by_its_owner_with_its_buttons(
     await delete(ravi, published)
     await omar.wait_for(lambda messages: published["id"] not in {seen["id"] for seen in messages})
     assert (await served.store.jobs.get(job.id)).deleted_at is None
+
+
+async def test_pictures_of_an_age_restricted_channel_are_published_in_such_a_channel_alone(
+    served: Served, ravi: Member
+) -> None:
+    interaction = await ravi.imagine(prompt="a secret", private=True, channel="nsfw-art")
+    await ravi.message_of(interaction, channel="nsfw-art")
+    job = await served.paint((await job_of(served.store, "a secret")).id)
+    await ravi.message_of(interaction, shown, channel="nsfw-art")
+    listed = await ravi.message_of(await ravi.use("history"))
+    chosen = await ravi.press(listed, "Show one again, with its buttons", values=[job.id])
+    again = await ravi.message_of(chosen, shown)
+    told = await refusal(ravi, await ravi.press(again, "Publish"))
+    assert told.startswith("This was painted in an age-restricted channel")
+    assert await served.store.jobs.copies(job.id) == []
+
+
+async def test_a_result_deleted_from_the_history_goes_from_its_channel_too(
+    served: Served, ravi: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    listed = await ravi.message_of(await ravi.use("history"), shown)
+    again = await ravi.message_of(
+        await ravi.press(listed, "Show one again, with its buttons", values=[job.id]), shown
+    )
+    await delete(ravi, again)
+    gone = {message["id"], again["id"]}
+    await ravi.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from front_tools import delete, ephemeral, finished, queued, text_of
@@ -20,7 +21,7 @@ RAVI = PEOPLE[1].id
 
 def prompts(message: dict[str, object]) -> list[str]:
     lines = text_of(message).strip().splitlines()
-    return [line.split(" · ")[1] for line in lines if line.startswith("- ")]
+    return [line.split(" · ")[1] for line in lines if re.match(r"\d+\. ", line)]
 
 
 async def test_a_finished_picture_is_linked_to_its_asker_alone(
@@ -78,7 +79,7 @@ async def test_a_private_picture_is_shown_again_to_its_owner_alone(
 ) -> None:
     job, shown = await finished(served, ravi, "a secret", private=True)
     listed = await ravi.message_of(await ravi.use("history"))
-    interaction = await ravi.press(listed, "Show a private picture again", values=[job.id])
+    interaction = await ravi.press(listed, "Show one again, with its buttons", values=[job.id])
     again = await ravi.message_of(interaction, lambda message: bool(message["attachments"]))
     assert ephemeral(again)
     assert again["id"] != shown["id"]

@@ -26,7 +26,7 @@ def lines_of(*jobs: Job) -> list[str]:
 def test_a_line_says_when_what_how_many_what_became_of_it_and_where() -> None:
     (line,) = lines_of(done(created_at=1000.5))
     assert line == (
-        "- <t:1000:R> · \\*a boat\\* \\<@3> · 1 picture · painted · [message](https://discord.com/channels/5/6/7)"
+        "1. <t:1000:R> · \\*a boat\\* \\<@3> · 1 picture · painted · [message](https://discord.com/channels/5/6/7)"
     )
 
 
@@ -64,15 +64,16 @@ def test_only_a_message_that_is_there_to_be_seen_is_linked() -> None:
     assert message_address(direct) == "https://discord.com/channels/@me/6/7"
 
 
-def test_private_pictures_that_are_there_can_be_shown_again() -> None:
+def test_results_that_are_there_can_be_shown_again_by_the_number_of_their_line() -> None:
     private = replace(done(), origin=origin(2, private=True))
-    jobs = (done(), private, replace(private, deleted_at=1.0), job_of(State.FAILED, origin=private.origin))
+    jobs = (job_of(State.FAILED), private, replace(private, deleted_at=1.0), done())
     found = Page(jobs=jobs, older=False, newer=False)
     (container,) = history_view(found, ENGLISH, now=60.0).to_components()
     (menu,) = container["components"][1]["components"]
-    assert menu["placeholder"] == "Show a private picture again"
-    (choice,) = menu["options"]
-    assert (choice["label"], choice["description"]) == ("*a boat* <@3>", "1 picture · 1 minute ago")
+    assert menu["placeholder"] == "Show one again, with its buttons"
+    choices = [(choice["label"], choice["description"]) for choice in menu["options"]]
+    facts = "1 picture · 1 minute ago"
+    assert choices == [("2. *a boat* <@3>", facts), ("4. *a boat* <@3>", facts)]
 
 
 def test_a_result_that_came_as_a_direct_message_is_linked_there() -> None:
@@ -88,7 +89,7 @@ def test_a_whole_page_of_long_prompts_fits_a_message(language: str) -> None:
     long = job_of(State.DONE, recipe=recipe(prompt="*" * 500), origin=origin(2**63 - 1, **ids))
     page = Page(jobs=(replace(long, message_id=2**63 - 1),) * PAGE_JOBS, older=True, newer=True)
     (container,) = history_view(page, Texts.for_locale(language), now=1e9).to_components()
-    text, row = container["components"]
+    text, _menu, row = container["components"]
     assert len(text["content"]) <= 4000
     assert [button["custom_id"] for button in row["components"]] == [
         f"history:newer:{2**63 - 1}",

@@ -1,0 +1,35 @@
+"""A page of requests as one picture: a numbered tile for each; no Discord here."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import PIL.Image
+import PIL.ImageOps
+
+from bot.delivery.pictures import number_tiles
+from sdjax_engine.images import grid_shape, make_grid
+
+TILE = 192  # pixels a side
+EMPTY = (43, 45, 49)  # of a request without a picture
+QUALITY = 85
+
+
+def contact_sheet(files: Sequence[bytes | None]) -> bytes:
+    """Return a JPEG with a tile for each file in their order, numbered from 1; None is an empty tile.
+
+    Takes long: call it in a thread.
+    """
+    sheet = make_grid((_tile(file) for file in files), *grid_shape(len(files)))
+    number_tiles(sheet, len(files), first=1)
+    made = io.BytesIO()
+    sheet.save(made, "JPEG", quality=QUALITY)
+    return made.getvalue()
+
+
+def _tile(file: bytes | None) -> PIL.Image.Image:
+    if file is None:
+        return PIL.Image.new("RGB", (TILE, TILE), EMPTY)
+    with PIL.Image.open(io.BytesIO(file)) as picture:
+        return PIL.ImageOps.pad(picture.convert("RGB"), (TILE, TILE), color=EMPTY)
