@@ -11,6 +11,7 @@ from bot.texts import Texts
 from sdjax_engine.request import Offer
 
 ROW = 5  # buttons that Discord puts side by side
+PHONE_ROW = 3  # buttons with a word on them that fit side by side on a phone
 
 SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
 NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES, PUBLISH})
@@ -94,7 +95,7 @@ def final_rows(
     tiles = _tile_rows(job, done) if len(done) > 1 else ()
     publish = ButtonContent(label=texts.gettext("Publish"), custom_id=f"{PUBLISH}:{job.id}")
     last = (publish, delete) if done and _can_be_published(job) else (delete,)
-    return (*tiles, *((row,) if row else ()), last)
+    return (*tiles, *_rows(row, most=PHONE_ROW), last)
 
 
 def without_pictures(rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -143,9 +144,11 @@ def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:
     return any(offer.model == job.recipe.model and larger_size(size, offer) for offer in offers)
 
 
-def _rows(buttons: Sequence[ButtonContent]) -> Iterator[Row]:
+def _rows(buttons: Sequence[ButtonContent], *, most: int = ROW) -> Iterator[Row]:
     """Yield as few rows as possible, of similar length: nine buttons as five and four."""
-    count = -(-len(buttons) // ROW)
+    if not buttons:
+        return
+    count = -(-len(buttons) // most)
     length = -(-len(buttons) // count)
     for start in range(0, len(buttons), length):
         yield tuple(buttons[start : start + length])

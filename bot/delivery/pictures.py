@@ -32,7 +32,7 @@ from sdjax_engine.images import (
 
 SMALLEST_SIDE = 64
 SMALLEST_NUMBER = 12  # pixels
-NUMBER_PART = 16  # a number is this part of its tile
+NUMBER_PART = 16
 BADGE = (0, 0, 0, 170)
 LARGEST_WEBP = 16383  # pixels a side
 # A grid's PNG is about as large as its pictures' PNGs, and lossless WebP is seldom less than half of it for
@@ -90,16 +90,16 @@ def _grid(files: Sequence[bytes]) -> PIL.Image.Image:
     return grid
 
 
-def number_tiles(grid: PIL.Image.Image, count: int, *, first: int) -> None:
+def number_tiles(grid: PIL.Image.Image, count: int, *, first: int, part: int = NUMBER_PART) -> None:
     """Draw the number of each tile into its upper left corner: white on dark, readable on any picture.
 
-    Tiles smaller than `SMALLEST_SIDE` have no room for a number.
+    A number is one `part`-th of its tile high. Tiles smaller than `SMALLEST_SIDE` have no room for a number.
     """
     rows, columns = grid_shape(count)
     width, height = grid.width // columns, grid.height // rows
     if min(width, height) < SMALLEST_SIDE:
         return
-    size = max(SMALLEST_NUMBER, min(width, height) // NUMBER_PART)
+    size = max(SMALLEST_NUMBER, min(width, height) // part)
     font, draw = PIL.ImageFont.load_default(size), PIL.ImageDraw.Draw(grid, "RGBA")
     for index in range(count):
         row, column = divmod(index, columns)

@@ -20,6 +20,13 @@ from bot.jobs import MAX_VARIANTS
 from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
+EXAMPLES = (
+    "a red heart left of a blue star",
+    "a large yellow moon above a small pink heart on a purple background",
+    "a small pink flower above a large cyan moon",
+)
+"""Prompts that every model reads, in English as all of them were trained on."""
+
 
 def help_command() -> Command:
     """The command."""
@@ -50,6 +57,8 @@ def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
                 "the progress and the picture appear in one message.",
                 imagine="/" + names.pgettext("name", "imagine"),
             ),
+            texts.gettext("Try one of these:"),
+            *_examples(texts, names),
             _heading(texts.gettext("What you can say")),
             *_options(offers, texts, names),
             texts.gettext(
@@ -86,6 +95,13 @@ def model_line(offer: Offer, texts: Texts) -> str:
 
 def _heading(words: str) -> str:
     return f"### {words}"
+
+
+def _examples(texts: Texts, names: Texts) -> Iterator[str]:
+    """Yield commands that can be sent as they are, with the names that the person's Discord shows."""
+    command, prompt = names.pgettext("name", "imagine"), names.pgettext("name", "prompt")
+    for words in EXAMPLES:
+        yield texts.line(texts.isolated(f"`/{command} {prompt}:{words}`"), mark="- ")
 
 
 def _options(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[str]:

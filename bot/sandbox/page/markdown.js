@@ -70,7 +70,12 @@ function addLine(nodes, line) {
   if (subtext) return void nodes.push({ type: "subtext", children: inline(subtext[1]) });
   const quote = /^> (.*)$/.exec(line);
   if (quote) return void joinInto(nodes, "quote", { type: "line", children: inline(quote[1]) });
-  const item = /^ {0,4}(?:[-*]|\d{1,3}\.) +(.+)$/.exec(line);
+  const numbered = /^ {0,4}(\d{1,3})\. +(.+)$/.exec(line);
+  if (numbered) {
+    joinInto(nodes, "numbered", { type: "item", children: inline(numbered[2]) });
+    return void (nodes.at(-1).first ??= Number(numbered[1]));
+  }
+  const item = /^ {0,4}[-*] +(.+)$/.exec(line);
   if (item) return void joinInto(nodes, "list", { type: "item", children: inline(item[1]) });
   return void joinInto(nodes, "paragraph", { type: "line", children: inline(line) });
 }

@@ -57,6 +57,8 @@ function view(node, names) {
       return h("p", { class: "subtext" }, children());
     case "line":
       return h("span", { class: "line" }, children());
+    case "numbered":
+      return h("ol", { start: node.first }, children());
     case "link":
       return h("a", { href: node.href, target: "_blank", rel: "noopener noreferrer" }, children());
     case "spoiler":

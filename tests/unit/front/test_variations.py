@@ -28,9 +28,9 @@ def ids(*states: State, recipe: Recipe = RECIPE, offers: tuple[Offer, ...] = (OF
     return [[button.custom_id for button in row] for row in content.rows]
 
 
-def test_a_picture_alone_has_its_buttons_in_one_row_and_delete_apart() -> None:
-    assert ids(State.DONE) == [["again:abc", "remix:abc", "vary:abc:0", "files:abc"], ["delete:abc"]]
-    larger = [["again:abc", "remix:abc", "vary:abc:0", "enlarge:abc:0", "files:abc"], ["delete:abc"]]
+def test_a_picture_alone_has_rows_that_fit_a_phone_and_delete_apart() -> None:
+    assert ids(State.DONE) == [["again:abc", "remix:abc"], ["vary:abc:0", "files:abc"], ["delete:abc"]]
+    larger = [["again:abc", "remix:abc", "vary:abc:0"], ["enlarge:abc:0", "files:abc"], ["delete:abc"]]
     assert ids(State.DONE, offers=(LARGER,)) == larger
 
 
