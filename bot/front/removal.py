@@ -36,12 +36,16 @@ async def remove_message(client: discord.Client, job: Job) -> str | None:
 
 
 async def remove_copies(interaction: Interaction, job: Job) -> None:
-    """Delete the copies of a job with their messages, whoever asked for them."""
+    """Delete the copies of a job, and theirs, with their messages, whoever asked for them.
+
+    A message goes first: while it stands, its row leads to it.
+    """
     services = services_of(interaction)
     for copy in await services.store.jobs.copies(job.id):
+        await remove_copies(interaction, copy)
+        await remove_message(interaction.client, copy)
         try:
             names = await services.store.deliveries.delete_result(copy.id, user_id=None)
         except UnknownJob:  # its person has just erased it
             continue
         await services.files.drop(names)
-        await remove_message(interaction.client, copy)

@@ -37,17 +37,20 @@ async def ask(interaction: Interaction, job_id: str) -> None:
 
 
 async def delete(interaction: Interaction, job_id: str) -> None:
-    """Delete the stored result, the files that nothing else shows, the message, and its copies."""
+    """Delete the stored result, the files that nothing else shows, its copies, and the message.
+
+    The message goes last: while it stands, its button finishes a deletion that a kill has cut short.
+    """
     await acknowledge_press(interaction)
     services = services_of(interaction)
     job = await services.store.jobs.get(job_id)
     names = await services.store.deliveries.delete_result(job_id, user_id=asker(interaction, job))
     await services.files.drop(names)
-    with suppress(discord.NotFound):  # the message was deleted meanwhile
-        await interaction.delete_original_response()
+    await remove_copies(interaction, job)
     if interaction.message is None or job.message_id != interaction.message.id:  # pressed elsewhere
         await remove_message(interaction.client, job)
-    await remove_copies(interaction, job)
+    with suppress(discord.NotFound):  # the message was deleted meanwhile
+        await interaction.delete_original_response()
 
 
 class DeleteButton(Button, template=r"delete:(?P<job_id>[0-9a-z]+)"):

@@ -143,3 +143,15 @@ async def test_a_result_deleted_from_the_history_goes_from_its_channel_too(
     await delete(ravi, again)
     gone = {message["id"], again["id"]}
     await ravi.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
+
+
+async def test_with_a_private_result_go_its_publication_and_what_others_picked_from_that(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "secrets", variants=2, private=True)
+    published = await ravi.message_of(await ravi.press(message, "Publish"), shown)
+    picked = await omar.message_of(await omar.press(published, "U1"), shown)
+    await delete(ravi, message)
+    gone = {published["id"], picked["id"]}
+    await omar.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
+    assert await served.store.jobs.copies(job.id) == []
