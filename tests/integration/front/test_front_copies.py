@@ -7,7 +7,7 @@ import zipfile
 from typing import Any
 
 from front_tools import delete, ephemeral, finished, job_of, refusal, text_of
-from serving import Served, serving
+from serving import Served, serving, until
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
@@ -23,6 +23,10 @@ def shown(message: dict[str, Any]) -> bool:
 
 def labels(message: dict[str, Any]) -> list[str]:
     return [part["label"] for _, part in walk(message["components"]) if "label" in part]
+
+
+async def no_copies(served: Served, job_id: str) -> bool:
+    return await served.store.jobs.copies(job_id) == []
 
 
 async def test_one_picture_is_shown_alone_in_full_size_with_a_link_to_its_grid(
@@ -97,7 +101,7 @@ async def test_with_a_grid_the_messages_that_others_made_of_its_pictures_go_too(
     await delete(ravi, message)
     gone = {message["id"], alone["id"]}
     await ravi.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
-    assert await served.store.jobs.copies(job.id) == []
+    await until(lambda: no_copies(served, job.id))
     for image in job.images:
         assert await served.store.files.painter(image.artifact or "") is None
 
@@ -154,4 +158,4 @@ async def test_with_a_private_result_go_its_publication_and_what_others_picked_f
     await delete(ravi, message)
     gone = {published["id"], picked["id"]}
     await omar.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
-    assert await served.store.jobs.copies(job.id) == []
+    await until(lambda: no_copies(served, job.id))
