@@ -23,7 +23,7 @@ async def forget(
     guild_id: int | None = None,
     first: Callable[[Sequence[Job]], Awaitable[None]] = _leave_alone,
 ) -> int:
-    """Delete all jobs of one person or of one server with their files, the newest first; return how many.
+    """Delete all jobs and preferences of one person or of one server, and the files; return how many jobs.
 
     `first` is called with some jobs at a time before their rows go, so that a deletion that was interrupted
     can be repeated. Raises StoreUnavailable.
@@ -33,6 +33,7 @@ async def forget(
         await first(jobs)
         await files.drop(await rows.erase([job.id for job in jobs]))
         forgotten += len(jobs)
+    await rows.erase_preferences(user_id=user_id, guild_id=guild_id)
     if user_id is not None:
         await rows.erase_share(user_id)
     return forgotten

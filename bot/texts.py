@@ -72,6 +72,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This server has sent many pictures in a short time: please send yours again in {seconds} s."
         ),
         "no_larger_size": "{model} paints no larger picture of this shape.",
+        "settings_no_server": "Only a server has such settings: choose yours here.",
+        "settings_channel_right": "Who manages this channel can change its settings: choose yours.",
+        "settings_server_right": "Who manages this server can change its settings: choose yours.",
         "settings_name": "“{value}” is no setting: choose from {choices}, with commas between.",
         "settings_number": "The setting {name} takes a number, not “{value}”: type one.",
         "publish_restricted": (

@@ -12,6 +12,7 @@ from typing import Any
 from bot.jobs import Job
 
 REQUESTS = "requests.json"
+SETTINGS = "settings.json"
 
 
 def described(job: Job) -> dict[str, Any]:
@@ -64,12 +65,16 @@ def _started(job: Job, sent: Collection[str]) -> list[str]:
     return [name for name in job.recipe.start_pictures if name in sent]
 
 
-def packed(jobs: Sequence[Job], files: Mapping[str, bytes]) -> bytes:
-    """Return a ZIP archive of the jobs as JSON and of these files; may take long: call it in a thread."""
+def packed(jobs: Sequence[Job], files: Mapping[str, bytes], settings: Mapping[str, Any]) -> bytes:
+    """Return a ZIP archive of the jobs and the saved settings as JSON and of these files.
+
+    May take long: call it in a thread.
+    """
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
         words = json.dumps([described(job) for job in jobs], ensure_ascii=False, indent=1)
         made.writestr(REQUESTS, words)
+        made.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False, indent=1))
         for name, data in files.items():
             made.writestr(name, data, zipfile.ZIP_STORED)  # a picture is compressed already
     return archive.getvalue()

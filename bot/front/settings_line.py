@@ -5,7 +5,7 @@ The names are those of the options of /imagine, in English or in the person's la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.errors import UserMistake
@@ -23,6 +23,7 @@ NUMBERS: Mapping[str, type[int | float]] = {
 }
 WORDS = ("size", "sampler", "lora", "model")
 SETTINGS = ("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "model")
+PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model")
 DIGITS = 20  # more than any number here has
 
 
@@ -40,16 +41,26 @@ def settings_line(recipe: Recipe, names: Texts) -> str:
         "lora": ", ".join(loras),
         "model": recipe.model,
     }
-    return ", ".join(f"{names.pgettext('name', name)} {values[name]}" for name in SETTINGS if values[name])
+    return options_line(values, names)
 
 
-def read_settings_line(line: str, names: Texts) -> dict[str, Any]:
-    """Return the values by the names of the options.
+def options_line(values: Mapping[str, object], names: Texts) -> str:
+    """Return options, by their names, as a line."""
+    filled = [name for name in SETTINGS if values.get(name) not in (None, "")]
+    return ", ".join(f"{names.pgettext('name', name)} {_text(values[name])}" for name in filled)
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = SETTINGS) -> dict[str, Any]:
+    """Return the values by the names of the options, which are among `settings`.
 
     A part without a name continues a list of LoRAs. The last of a repeated name counts. Raises UserMistake
     `settings_name` for an unknown name, `settings_number` for a value that is no number.
     """
-    known = {form.casefold(): name for name in SETTINGS for form in (name, names.pgettext("name", name))}
+    known = {form.casefold(): name for name in settings for form in (name, names.pgettext("name", name))}
     found: dict[str, str] = {}
     last = ""
     for part in filter(None, (part.strip() for part in line.replace("\n", ",").split(","))):
@@ -58,7 +69,7 @@ def read_settings_line(line: str, names: Texts) -> dict[str, Any]:
         if name is None and last == "lora":
             found[last] += f", {part}"
         elif name is None:
-            choices = ", ".join(names.pgettext("name", each) for each in SETTINGS)
+            choices = ", ".join(names.pgettext("name", each) for each in settings)
             raise UserMistake("settings_name", value=echo(part), choices=choices)
         else:
             found[name], last = value.strip(), name

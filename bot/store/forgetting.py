@@ -12,8 +12,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.jobs import Job
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go
+from bot.store.preferences import Scope
 from bot.store.rows import load_jobs, recipe_from, recipe_values
-from bot.store.tables import departures, images, jobs, last_tags, start_pictures, virtual_clock
+from bot.store.tables import (
+    departures,
+    images,
+    jobs,
+    last_tags,
+    preferences,
+    start_pictures,
+    virtual_clock,
+)
 from bot.store.transitions import ACTIVE, cancel_images
 
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
@@ -65,6 +74,13 @@ class Erasure(Verbs):
         paid = sa.delete(last_tags).where(last_tags.c.user_id == user_id, last_tags.c.tag <= time, idle)
         async with self._database.write() as connection:
             await connection.execute(paid)
+
+    async def erase_preferences(self, *, user_id: int | None = None, guild_id: int | None = None) -> None:
+        """Delete the preferences of one person, or those of one server and its channels."""
+        of_person = (preferences.c.scope == Scope.ME.value) & (preferences.c.owner_id == user_id)
+        which = preferences.c.guild_id == guild_id if user_id is None else of_person
+        async with self._database.write() as connection:
+            await connection.execute(sa.delete(preferences).where(which))
 
     async def servers(self) -> set[int]:
         """Return the servers of all stored jobs."""

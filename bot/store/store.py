@@ -14,6 +14,7 @@ from bot.store.jobs import Jobs
 from bot.store.leases import Leases
 from bot.store.offers import Offers
 from bot.store.positions import Positions
+from bot.store.preferences import Preferences
 from bot.store.retention import Retention
 
 
@@ -28,6 +29,7 @@ class Store:
         files       the rows of picture files
         retention   rows and files that are older than the configuration keeps them
         erasure     what belongs to one person or one server, and its deletion
+        preferences options that persons, channels and servers prefer
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -44,6 +46,7 @@ class Store:
         self.files = Files(shared)
         self.retention = Retention(shared)
         self.erasure = Erasure(shared)
+        self.preferences = Preferences(shared)
 
     @classmethod
     async def open(

@@ -235,6 +235,16 @@ processes = sa.Table(
     sa.Column("expires_at", sa.Double, nullable=False),
 )
 
+preferences = sa.Table(
+    "preferences",
+    metadata,
+    sa.Column("scope", sa.String(8), primary_key=True),  # a person's, a channel's or a server's
+    sa.Column("owner_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("guild_id", sa.BigInteger),  # of a channel's and a server's: they go with the server
+    sa.Column("options", sa.JSON, nullable=False),
+    sa.Index(None, "guild_id"),
+)
+
 published_offers = sa.Table(
     "published_offers",
     metadata,

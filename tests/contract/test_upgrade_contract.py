@@ -20,8 +20,8 @@ NEXT_MIGRATION = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "v003"
-down_revision = "v002"
+revision = "v004"
+down_revision = "v003"
 
 
 def upgrade():
@@ -35,7 +35,7 @@ def next_version(tmp_path: Path) -> Path:
     """The migrations of this version and one more."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "v003_mood.py").write_text(NEXT_MIGRATION)
+    (folder / "versions" / "v004_mood.py").write_text(NEXT_MIGRATION)
     return folder
 
 
@@ -74,7 +74,7 @@ async def test_a_migration_that_fails_changes_nothing(
     store = await Store.open(database_url, clock=clock)
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
     await store.close()
-    broken = next_version / "versions" / "v003_mood.py"
+    broken = next_version / "versions" / "v004_mood.py"
     broken.write_text(NEXT_MIGRATION + '    op.execute(sa.text("UPDATE nowhere SET mood = 1"))\n')
     with monkeypatch.context() as upgraded:
         upgraded.setattr(migrate, "FOLDER", next_version)

@@ -11,6 +11,7 @@ from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.settings import settings_command
 from sdjax_engine.request import Offer
 
 
@@ -21,6 +22,7 @@ def commands(offers: Sequence[Offer]) -> list[Command]:
         queue_command(),
         history_command(),
         cancel_command(),
+        settings_command(),
         privacy_command(),
         help_command(),
     ]

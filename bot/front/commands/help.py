@@ -13,6 +13,7 @@ from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.settings import settings_command
 from bot.front.first_answers import say
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
@@ -112,7 +113,13 @@ def _options(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[st
 
 
 def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
-    for command in (queue_command(), history_command(), cancel_command(), privacy_command()):
+    for command in (
+        queue_command(),
+        history_command(),
+        cancel_command(),
+        settings_command(),
+        privacy_command(),
+    ):
         name = names.pgettext("name", command.name)
         described = texts.gettext(command.description)
         yield texts.line(f"{texts.isolated(f'**/{name}**')} {described}", mark="- ")

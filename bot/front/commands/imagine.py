@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from discord import Attachment, app_commands
@@ -14,6 +15,7 @@ from bot.errors import StoreUnavailable, UserMistake
 from bot.files import KeptFile
 from bot.front.answers import add
 from bot.front.command_tree import Command, Option, make_command
+from bot.front.commands.settings import owners_of
 from bot.front.options import (
     MAX_CHOICES,
     Asked,
@@ -25,6 +27,7 @@ from bot.front.options import (
     start_from,
 )
 from bot.front.pictures import Picture
+from bot.front.preferring import filled_in, nearest
 from bot.front.requests import accept, announce, check_caps, enqueue
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import MAX_VARIANTS, Recipe
@@ -182,14 +185,36 @@ async def imagine(
             services.attachments.check(attachment, what=_called(name, interaction))
     if image is None:
         origin = await accept(interaction, private=private)
+        asked, recipe = await _preferred(interaction, asked, recipe)
         job = await enqueue(interaction, recipe, origin)
     else:
         origin = await accept(interaction, private=private, files=1 if mask is None else 2)
         await check_caps(interaction, origin)
+        asked, recipe = await _preferred(interaction, asked, recipe)
         async with _started_from(interaction, recipe, asked, image=image, mask=mask) as started:
             job = await enqueue(interaction, started, origin)
     await announce(interaction, job)
     await hint(interaction, recipe.prompt)
+
+
+async def _preferred(interaction: Interaction, asked: Asked, recipe: Recipe) -> tuple[Asked, Recipe]:
+    """Fill in preferences for options that were left out; what does not suit is said and left out."""
+    services = services_of(interaction)
+    options = nearest(await services.store.preferences.of(*owners_of(interaction)))
+    if not options:
+        return asked, recipe
+    filled, unsuitable = filled_in(asked, options, services.offers)
+    if unsuitable:
+        names = Texts.for_locale(str(interaction.locale))
+        left_out = ", ".join(names.pgettext("name", name) for name in unsuitable)
+        await add(
+            interaction,
+            services.texts(interaction).gettext(
+                "These of your saved settings do not suit this request and were left out: {names}.",
+                names=left_out,
+            ),
+        )
+    return filled, replace(parse(filled, services.offers), seed=recipe.seed)
 
 
 async def hint(interaction: Interaction, prompt: str) -> None:

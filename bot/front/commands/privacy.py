@@ -20,6 +20,7 @@ from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.removal import remove_copies, remove_message
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import Job
+from bot.store.preferences import Owner, Scope
 from bot.texts import Texts
 
 EXPORT, ASK, FORGET = "export", "ask", "forget"
@@ -72,7 +73,8 @@ async def export(interaction: Interaction) -> None:
     jobs = await _all_jobs(services, interaction.user.id)
     names = files_of(jobs, sent=await services.store.erasure.files_sent(interaction.user.id))
     files = await _files(services, names)
-    archive = await services.fitting.run(packed, jobs, files)
+    [settings] = await services.store.preferences.of(Owner(scope=Scope.ME, id=interaction.user.id))
+    archive = await services.fitting.run(packed, jobs, files, settings)
     said = texts.ngettext(
         "{count} request of yours is kept.", "{count} requests of yours are kept.", len(jobs)
     )

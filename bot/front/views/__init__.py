@@ -10,6 +10,7 @@ from bot.front.views.originals import OriginalsButton
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
+from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
 from bot.front.views.vary import VaryButton
@@ -31,7 +32,7 @@ BUTTONS = (
     VaryButton,
 )
 
-FORMS = (DELETE_FORM, REMIX_FORM)
+FORMS = (DELETE_FORM, REMIX_FORM, SETTINGS_FORM)
 
 __all__ = [
     "BUTTONS",

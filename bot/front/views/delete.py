@@ -10,10 +10,11 @@ import discord
 
 from bot.errors import NotYours, StoreUnavailable
 from bot.front.first_answers import acknowledge_press, open_form
+from bot.front.modals import modal
 from bot.front.permissions import asker
 from bot.front.removal import remove_copies, remove_message
 from bot.front.services import Interaction, services_of
-from bot.front.views.forms import Form, modal
+from bot.front.views.forms import Form
 from bot.front.views.items import Button
 
 LOOK_SECONDS = 1.0  # Discord takes a form only as the first answer, within 3 s

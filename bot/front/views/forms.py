@@ -12,13 +12,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
-import discord
-
 from bot.front.services import Interaction
 from bot.front.views.items import pressed
 from bot.log import about
-
-MAX_TITLE = 45  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +26,6 @@ class Form:
 
     template: str
     act: Callable[..., Awaitable[None]]
-
-
-def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.ui.Modal:
-    """Return a modal for discord.py to send and to forget."""
-    made = discord.ui.Modal(title=title[:MAX_TITLE], custom_id=custom_id, timeout=None)
-    for part in parts:
-        made.add_item(part)
-    made.stop()
-    return made
 
 
 async def submitted(interaction: Interaction, forms: Sequence[Form]) -> None:

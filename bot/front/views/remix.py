@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import discord
 
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.answers import add_page, report
 from bot.front.first_answers import open_form
+from bot.front.modals import modal, text_field
 from bot.front.options import Asked, parse
 from bot.front.requests import (
     accept,
@@ -22,7 +22,7 @@ from bot.front.requests import (
 )
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import read_settings_line, settings_line
-from bot.front.views.forms import Form, modal
+from bot.front.views.forms import Form
 from bot.front.views.items import Button
 from bot.jobs import Descent, Job, Recipe
 from bot.texts import Texts
@@ -51,10 +51,10 @@ async def ask(interaction: Interaction, job_id: str) -> None:
 
 def _form(job: Job, texts: Texts, *, names: Texts) -> discord.ui.Modal:
     long = discord.TextStyle.paragraph
-    words = _field(
+    words = text_field(
         texts.gettext("Prompt"), PROMPT, job.recipe.prompt, style=long, max_length=MAX_PROMPT_CHARACTERS
     )
-    without = _field(
+    without = text_field(
         texts.gettext("Not in the picture"),
         NEGATIVE_PROMPT,
         job.recipe.negative_prompt,
@@ -62,7 +62,7 @@ def _form(job: Job, texts: Texts, *, names: Texts) -> discord.ui.Modal:
         required=False,
         max_length=MAX_PROMPT_CHARACTERS,
     )
-    settings = _field(
+    settings = text_field(
         texts.gettext("Settings"),
         SETTINGS,
         settings_line(job.recipe, names)[:SETTINGS_CHARACTERS],
@@ -71,13 +71,6 @@ def _form(job: Job, texts: Texts, *, names: Texts) -> discord.ui.Modal:
         description=texts.gettext("What you leave out has the model's default; no seed is a random one."),
     )
     return modal(texts.gettext("Remix"), f"remix:{job.id}", words, without, settings)
-
-
-def _field(
-    label: str, custom_id: str, text: str, *, description: str | None = None, **how: Any
-) -> discord.ui.Label[Any]:
-    typed: discord.ui.TextInput[Any] = discord.ui.TextInput(custom_id=custom_id, default=text or None, **how)
-    return discord.ui.Label(text=label, description=description, component=typed)
 
 
 async def remix(

@@ -57,13 +57,14 @@ async def told_its_message(store: Store, job_id: str, message: Message) -> bool:
     return (await store.jobs.get(job_id)).message_id == int(message["id"])
 
 
-async def test_members_are_offered_the_four_commands(served: Served, ravi: Member) -> None:
+async def test_members_are_offered_every_command(served: Served, ravi: Member) -> None:
     commands = (await ravi.state())["commands"]
     assert {command["name"] for command in commands} == {
         "imagine",
         "queue",
         "history",
         "cancel",
+        "settings",
         "privacy",
         "help",
     }
@@ -213,6 +214,6 @@ async def test_commands_can_be_registered_in_one_server_alone(
     guild = int((await ravi.state())["guild"]["id"])
     config = Config.parse({"discord": {"guild_ids": [guild]}})
     async with serving(sandbox, store, artifacts, config) as served:
-        assert len((await ravi.state())["commands"]) == 6
+        assert len((await ravi.state())["commands"]) == 7
         assert "Queued" in text_of(await queued(ravi, "a boat"))
         assert not await served.bot.tree.register(served.bot.guilds_served[0])

@@ -1,0 +1,167 @@
+"""`/settings`: the options that a person, a channel or a server prefers, in a form."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import discord
+from discord.app_commands import locale_str
+
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.answers import add_page, report
+from bot.front.command_tree import Command, Option, make_command
+from bot.front.first_answers import acknowledge, open_form
+from bot.front.modals import modal, text_field
+from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
+from bot.front.services import Interaction, sender_of, services_of
+from bot.front.settings_line import PREFERABLE, options_line, read_settings_line
+from bot.store.preferences import Owner, Scope
+from bot.texts import Texts, shown
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
+
+LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
+LINE_CHARACTERS = 600
+SHOWN_LINE = 400
+LINE = "settings"
+
+
+def settings_command() -> Command:
+    """The command."""
+    return make_command(
+        name="settings",
+        description=locale_str("What /imagine uses when you leave an option out."),
+        run=show_settings,
+        options=[
+            Option(
+                name="scope",
+                description=locale_str("Yours, this channel's or this server's. Left out: yours."),
+                kind=str,
+                choices=[(scope.value, scope.value) for scope in Scope],
+            )
+        ],
+    )
+
+
+def owners_of(interaction: Interaction) -> list[Owner]:
+    """Return whose preferences hold for the interaction, the nearest first."""
+    owners = [Owner(scope=Scope.ME, id=interaction.user.id)]
+    if interaction.guild_id is not None and interaction.channel_id is not None:
+        guild_id = interaction.guild_id
+        owners.append(Owner(scope=Scope.CHANNEL, id=interaction.channel_id, guild_id=guild_id))
+        owners.append(Owner(scope=Scope.SERVER, id=guild_id, guild_id=guild_id))
+    return owners
+
+
+def owner_of(interaction: Interaction, scope: Scope) -> Owner:
+    """Return the owner of this scope, whose preferences the person may change; raises UserMistake."""
+    found = [owner for owner in owners_of(interaction) if owner.scope is scope]
+    if not found:
+        raise UserMistake("settings_no_server")
+    rights = interaction.permissions
+    allowed = {Scope.ME: True, Scope.CHANNEL: rights.manage_channels, Scope.SERVER: rights.manage_guild}
+    if not allowed[scope]:
+        raise UserMistake(f"settings_{scope.value}_right")
+    return found[0]
+
+
+async def show_settings(interaction: Interaction, scope: str = Scope.ME.value) -> None:
+    """Open the form with the present values, and say where each comes from."""
+    owner = owner_of(interaction, Scope(scope))
+    owners = owners_of(interaction)
+    store = services_of(interaction).store
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            all_options = await store.preferences.of(*owners)
+    except TimeoutError:
+        raise StoreUnavailable("preferences could not be read in time for a form") from None
+    texts = services_of(interaction).texts(interaction)
+    own = all_options[owners.index(owner)]
+    names = _names(interaction)
+    in_force = "\n".join(_in_force(owners, all_options, names, texts))
+    parts: list[discord.ui.Item[Any]] = [
+        discord.ui.TextDisplay(in_force),
+        text_field(
+            texts.gettext("Settings"),
+            LINE,
+            options_line(own, names)[:LINE_CHARACTERS],
+            required=False,
+            max_length=LINE_CHARACTERS,
+            description=texts.gettext("Such as: steps 30, guidance 7. Leave it empty to reset."),
+        ),
+        text_field(
+            texts.gettext("Not in the picture"),
+            NEGATIVE_PROMPT,
+            own.get(NEGATIVE_PROMPT, ""),
+            style=discord.TextStyle.paragraph,
+            required=False,
+            max_length=MAX_PROMPT_CHARACTERS,
+        ),
+    ]
+    await open_form(interaction, modal(_title(owner.scope, texts), f"settings:{scope}", *parts))
+
+
+async def change_settings(
+    interaction: Interaction, scope: str, *, settings: str = "", negative_prompt: str = ""
+) -> None:
+    """Store the values of the form; what was typed is given back if it is refused."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    names, texts = _names(interaction), services.texts(interaction)
+    try:
+        owner = owner_of(interaction, Scope(scope))
+        options = read_settings_line(settings, names, settings=PREFERABLE)
+        if negative_prompt.strip():
+            options[NEGATIVE_PROMPT] = negative_prompt
+        await _check_in_company(interaction, owner, options)
+    except (InvalidRequest, UserMistake) as error:
+        await report(interaction, error)
+        await add_page(interaction, "\n\n".join(filter(None, (settings, negative_prompt))))
+        return
+    await services.store.preferences.put(owner, options)
+    said = texts.gettext("Saved.") if options else texts.gettext("Reset.")
+    await interaction.edit_original_response(content=said)
+
+
+async def _check_in_company(interaction: Interaction, owner: Owner, options: Mapping[str, Any]) -> None:
+    """Raise as `check` for options that suit neither alone nor with the model of a wider scope."""
+    services, owners = services_of(interaction), owners_of(interaction)
+    wider = await services.store.preferences.of(*owners[owners.index(owner) + 1 :])
+    model = nearest(wider).get("model")
+    try:
+        check({**({"model": model} if model else {}), **options}, services.offers)
+    except (InvalidRequest, UserMistake):
+        check(options, services.offers)
+
+
+def _in_force(
+    owners: Sequence[Owner], all_options: Sequence[Mapping[str, Any]], names: Texts, texts: Texts
+) -> list[str]:
+    """Return a line for each scope that has options, the nearest first."""
+    lines = []
+    for owner, options in zip(owners, all_options, strict=True):
+        line = options_line(options, names)
+        if negative := options.get(NEGATIVE_PROMPT):
+            without = texts.gettext("without: {negative}", negative=negative)
+            line = ", ".join(filter(None, (line, without)))
+        if line:
+            lines.append(texts.line(f"**{_title(owner.scope, texts)}**: {shown(line, SHOWN_LINE)}"))
+    if not lines:
+        return [texts.gettext("Nothing is set: the model's defaults are used.")]
+    return [texts.gettext("In force now, the nearest first:"), *lines]
+
+
+def _title(scope: Scope, texts: Texts) -> str:
+    titles = {
+        Scope.ME: texts.gettext("Your settings"),
+        Scope.CHANNEL: texts.gettext("This channel's settings"),
+        Scope.SERVER: texts.gettext("This server's settings"),
+    }
+    return titles[scope]
+
+
+def _names(interaction: Interaction) -> Texts:
+    """Return the texts with the names of options that the person's Discord shows."""
+    return Texts.for_locale(str(interaction.locale))

@@ -1,0 +1,26 @@
+"""Modals, Discord's forms, for discord.py to send and to forget: `bot.front.views.forms` reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import discord
+
+MAX_TITLE = 45  # characters
+
+
+def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.ui.Modal:
+    """Return a modal for discord.py to send and to forget."""
+    made = discord.ui.Modal(title=title[:MAX_TITLE], custom_id=custom_id, timeout=None)
+    for part in parts:
+        made.add_item(part)
+    made.stop()
+    return made
+
+
+def text_field(
+    label: str, custom_id: str, text: str, *, description: str | None = None, **how: Any
+) -> discord.ui.Label[Any]:
+    """Return an input for text, filled with `text`; `how` are the arguments of discord.py's `TextInput`."""
+    typed: discord.ui.TextInput[Any] = discord.ui.TextInput(custom_id=custom_id, default=text or None, **how)
+    return discord.ui.Label(text=label, description=description, component=typed)

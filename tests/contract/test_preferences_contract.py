@@ -1,0 +1,40 @@
+"""Saved options of persons, channels and servers, on every database."""
+
+from __future__ import annotations
+
+from bot.store import Store
+from bot.store.preferences import Owner, Scope
+
+ME = Owner(scope=Scope.ME, id=2**62)
+CHANNEL = Owner(scope=Scope.CHANNEL, id=5, guild_id=7)
+SERVER = Owner(scope=Scope.SERVER, id=7, guild_id=7)
+
+
+async def test_each_owner_has_options_of_its_own_in_the_order_asked_for(store: Store) -> None:
+    await store.preferences.put(ME, {"steps": 30, "negative_prompt": "안개"})
+    await store.preferences.put(SERVER, {"size": "512x512"})
+    found = await store.preferences.of(SERVER, CHANNEL, ME)
+    assert found == [{"size": "512x512"}, {}, {"steps": 30, "negative_prompt": "안개"}]
+
+
+async def test_the_same_id_in_another_scope_is_another_owner(store: Store) -> None:
+    await store.preferences.put(SERVER, {"steps": 9})
+    assert await store.preferences.of(Owner(scope=Scope.ME, id=SERVER.id)) == [{}]
+
+
+async def test_options_are_replaced_as_a_whole_and_reset_by_none(store: Store) -> None:
+    await store.preferences.put(ME, {"steps": 30, "variants": 4})
+    await store.preferences.put(ME, {"steps": 9})
+    assert await store.preferences.of(ME) == [{"steps": 9}]
+    await store.preferences.put(ME, {})
+    await store.preferences.put(ME, {})
+    assert await store.preferences.of(ME) == [{}]
+
+
+async def test_a_person_and_a_server_are_forgotten_apart(store: Store) -> None:
+    for owner in (ME, CHANNEL, SERVER):
+        await store.preferences.put(owner, {"steps": 9})
+    await store.erasure.erase_preferences(user_id=ME.id)
+    assert await store.preferences.of(ME, CHANNEL, SERVER) == [{}, {"steps": 9}, {"steps": 9}]
+    await store.erasure.erase_preferences(guild_id=7)
+    assert await store.preferences.of(CHANNEL, SERVER) == [{}, {}]

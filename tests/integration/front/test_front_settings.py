@@ -1,0 +1,86 @@
+"""/settings, and whose options /imagine uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
+from serving import Served
+
+from bot.sandbox.client import Member
+from bot.sandbox.modal_rules import inputs
+
+
+async def form_of(member: Member, **options: str) -> dict[str, Any]:
+    return await member.modal_of(await member.use("settings", **options))
+
+
+async def saved(member: Member, line: str, *, negative_prompt: str = "", **options: str) -> None:
+    form = await form_of(member, **options)
+    interaction = await member.submit(form, settings=line, negative_prompt=negative_prompt)
+    told = await refusal(member, interaction)
+    assert told in ("Saved.", "Reset.")
+
+
+def fields(form: dict[str, Any]) -> dict[str, str]:
+    return {part["custom_id"]: part.get("value", "") for _, part, _ in inputs(form)}
+
+
+async def test_what_a_person_saves_is_used_and_shown_in_the_form(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    await saved(ravi, "steps 9, variants 2", negative_prompt="fog")
+    await queued(ravi, "a boat")
+    recipe = (await job_of(served.store, "a boat")).recipe
+    assert (recipe.num_inference_steps, recipe.variants, recipe.negative_prompt) == (9, 2, "fog")
+    await queued(omar, "a ship")
+    assert (await job_of(served.store, "a ship")).recipe.variants == 1
+    form = await form_of(ravi)
+    assert fields(form) == {"settings": "variants 2, steps 9", "negative_prompt": "fog"}
+    assert "**Your settings**: variants 2, steps 9, without: fog" in str(form["components"])
+    await saved(ravi, "")
+    assert fields(await form_of(ravi)) == {"settings": "", "negative_prompt": ""}
+
+
+async def test_the_nearest_settings_win(served: Served, ravi: Member, mina: Member) -> None:
+    await saved(mina, "steps 5, guidance 3, variants 4", scope="server")
+    await saved(mina, "steps 6, guidance 4", scope="channel")
+    await saved(ravi, "steps 7")
+    await queued(ravi, "a boat", variants=1)
+    recipe = (await job_of(served.store, "a boat")).recipe
+    assert (recipe.num_inference_steps, recipe.guidance_scale, recipe.variants) == (7, 4.0, 1)
+    interaction = await ravi.imagine(prompt="elsewhere", channel="general")
+    await ravi.message_of(interaction, channel="general")
+    recipe = (await job_of(served.store, "elsewhere")).recipe
+    assert (recipe.num_inference_steps, recipe.guidance_scale, recipe.variants) == (7, 3.0, 4)
+
+
+async def test_settings_of_channels_and_servers_are_for_their_managers(served: Served, ravi: Member) -> None:
+    for scope in ("channel", "server"):
+        told = await refusal(ravi, await ravi.use("settings", scope=scope))
+        assert told == f"Who manages this {scope} can change its settings: choose yours."
+    told_in_private = await ravi.use("settings", scope="server", channel="dm")
+    message = await ravi.message_of(told_in_private, channel="dm")
+    assert text_of(message).strip() == "Only a server has such settings: choose yours here."
+
+
+async def test_a_mistake_is_told_and_what_was_typed_comes_back(served: Served, ravi: Member) -> None:
+    form = await form_of(ravi)
+    told = await refusal(ravi, await ravi.submit(form, settings="steps 9, size banana"))
+    assert told.startswith("“banana” is neither a size")
+    back = await ravi.wait_for_message(
+        lambda message: "size banana" in text_of(message) and ephemeral(message)
+    )
+    assert text_of(back).strip() == "```\nsteps 9, size banana\n```"
+    assert fields(await form_of(ravi))["settings"] == ""
+
+
+async def test_everything_of_a_person_goes_with_their_settings(served: Served, ravi: Member) -> None:
+    await saved(ravi, "steps 9")
+    await finished(served, ravi, "a boat")
+    asked = await ravi.message_of(await ravi.use("privacy"))
+    await ravi.press(asked, "Delete everything")
+    sure = await ravi.wait_for_message(lambda message: "cannot be undone" in text_of(message))
+    await ravi.press(sure, "Delete everything now")
+    await ravi.wait_for_message(lambda message: "was deleted" in text_of(message))
+    assert fields(await form_of(ravi))["settings"] == ""

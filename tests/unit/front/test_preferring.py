@@ -1,0 +1,50 @@
+"""Whose options hold, and what does not suit a request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.config import Config
+from bot.errors import UserMistake
+from bot.front.options import Asked
+from bot.front.preferring import check, filled_in, nearest
+from sdjax_engine.request import InvalidRequest
+
+SMALL = Config().models[0].offer
+LARGE = replace(SMALL, model="large", sizes=((512, 512),))
+OFFERS = (SMALL, LARGE)
+
+
+def test_the_nearest_wins_option_by_option() -> None:
+    mine, channel, server = {"steps": 30}, {"steps": 20, "size": "1:1"}, {"steps": 10, "guidance": 7.0}
+    assert nearest([mine, channel, server]) == {"steps": 30, "size": "1:1", "guidance": 7.0}
+
+
+def test_the_command_beats_every_preference() -> None:
+    options = {"steps": 30, "guidance": 7.0, "negative_prompt": "fog"}
+    asked, unsuitable = filled_in(Asked(prompt="a boat", steps=5), options, OFFERS)
+    assert (asked.steps, asked.guidance, asked.negative_prompt) == (5, 7.0, "fog")
+    assert unsuitable == []
+
+
+def test_what_does_not_suit_the_model_of_the_command_is_left_out_and_named() -> None:
+    options = {"model": "demo", "size": "128x128", "steps": 12}
+    asked, unsuitable = filled_in(Asked(prompt="a boat", model="large"), options, OFFERS)
+    assert (asked.model, asked.size, asked.steps) == ("large", None, 12)
+    assert unsuitable == ["size"]
+
+
+def test_a_model_that_is_gone_is_left_out() -> None:
+    asked, unsuitable = filled_in(Asked(prompt="a boat"), {"model": "gone", "steps": 12}, OFFERS)
+    assert (asked.model, asked.steps, unsuitable) == (None, 12, ["model"])
+
+
+@pytest.mark.parametrize(
+    "options", [{"size": "banana"}, {"steps": 0}, {"sampler": "magic"}, {"model": "gone"}]
+)
+def test_options_that_no_request_can_have_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises((InvalidRequest, UserMistake)):
+        check(options, OFFERS)
+    check({"model": "large", "size": "512x512"}, OFFERS)
