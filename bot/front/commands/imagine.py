@@ -28,9 +28,10 @@ from bot.front.options import (
 )
 from bot.front.pictures import Picture
 from bot.front.preferring import filled_in, nearest
-from bot.front.requests import accept, announce, check_caps, enqueue
+from bot.front.requests import PATIENCE_SECONDS, accept, announce, check_caps, enqueue
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import MAX_VARIANTS, Recipe
+from bot.retries import while_unavailable
 from bot.texts import Texts, shown
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
@@ -200,7 +201,8 @@ async def imagine(
 async def _preferred(interaction: Interaction, asked: Asked, recipe: Recipe) -> tuple[Asked, Recipe]:
     """Fill in preferences for options that were left out; what does not suit is said and left out."""
     services = services_of(interaction)
-    options = nearest(await services.store.preferences.of(*owners_of(interaction)))
+    read = services.store.preferences.of
+    options = nearest(await while_unavailable(PATIENCE_SECONDS, read, *owners_of(interaction)))
     if not options:
         return asked, recipe
     filled, unsuitable = filled_in(asked, options, services.offers)

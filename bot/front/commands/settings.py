@@ -15,8 +15,10 @@ from bot.front.command_tree import Command, Option, make_command
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
+from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.settings_line import PREFERABLE, options_line, read_settings_line
+from bot.retries import while_unavailable
 from bot.store.preferences import Owner, Scope
 from bot.texts import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
@@ -120,7 +122,7 @@ async def change_settings(
         await report(interaction, error)
         await add_page(interaction, "\n\n".join(filter(None, (settings, negative_prompt))))
         return
-    await services.store.preferences.put(owner, options)
+    await while_unavailable(PATIENCE_SECONDS, services.store.preferences.put, owner, options)
     said = texts.gettext("Saved.") if options else texts.gettext("Reset.")
     await interaction.edit_original_response(content=said)
 
