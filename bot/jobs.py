@@ -79,6 +79,7 @@ class Recipe:
     mask_image: str | None = None
     strength: float = 1.0
     loras: tuple[Lora, ...] = ()
+    style: str = ""  # the name of the style whose texts are in the prompts
 
     def request(self, index: int) -> Request:
         """Return the request of the image at `index`, without the bytes of its start picture and mask."""

@@ -21,6 +21,7 @@ from bot.store.tables import (
     last_tags,
     preferences,
     start_pictures,
+    styles,
     virtual_clock,
 )
 from bot.store.transitions import ACTIVE, cancel_images
@@ -76,11 +77,13 @@ class Erasure(Verbs):
             await connection.execute(paid)
 
     async def erase_preferences(self, *, user_id: int | None = None, guild_id: int | None = None) -> None:
-        """Delete the preferences of one person, or those of one server and its channels."""
+        """Delete the preferences of one person, or those of one server and its channels, and its styles."""
         of_person = (preferences.c.scope == Scope.ME.value) & (preferences.c.owner_id == user_id)
         which = preferences.c.guild_id == guild_id if user_id is None else of_person
         async with self._database.write() as connection:
             await connection.execute(sa.delete(preferences).where(which))
+            if guild_id is not None:
+                await connection.execute(sa.delete(styles).where(styles.c.guild_id == guild_id))
 
     async def servers(self) -> set[int]:
         """Return the servers of all stored jobs."""
@@ -122,7 +125,7 @@ async def forget_words(connection: AsyncConnection, job_id: str) -> None:
     """Delete from a job's row what its person gave: prompts, files, the interaction token."""
     said = (await connection.execute(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))).scalar_one()
     silent = replace(
-        recipe_from(said), prompt="", negative_prompt="", init_image=None, mask_image=None, loras=()
+        recipe_from(said), prompt="", negative_prompt="", init_image=None, mask_image=None, loras=(), style=""
     )
     values: dict[str, Any] = {"recipe": recipe_values(silent), "interaction_token": ""}
     values |= {"token_expires_at": 0.0, "user_name": ""}

@@ -16,6 +16,7 @@ from bot.store.offers import Offers
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
 from bot.store.retention import Retention
+from bot.store.styles import Styles
 
 
 class Store:
@@ -30,6 +31,7 @@ class Store:
         retention   rows and files that are older than the configuration keeps them
         erasure     what belongs to one person or one server, and its deletion
         preferences options that persons, channels and servers prefer
+        styles      texts and options that servers keep under names
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -47,6 +49,7 @@ class Store:
         self.retention = Retention(shared)
         self.erasure = Erasure(shared)
         self.preferences = Preferences(shared)
+        self.styles = Styles(shared)
 
     @classmethod
     async def open(

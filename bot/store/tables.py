@@ -245,6 +245,18 @@ preferences = sa.Table(
     sa.Index(None, "guild_id"),
 )
 
+styles = sa.Table(
+    "styles",
+    metadata,
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.String(255), primary_key=True),  # the name as all its spellings share it
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("prompt", sa.Text, nullable=False),
+    sa.Column("negative_prompt", sa.Text, nullable=False),
+    sa.Column("options", sa.JSON, nullable=False),
+    sa.Column("example", sa.String(255), nullable=False),
+)
+
 published_offers = sa.Table(
     "published_offers",
     metadata,

@@ -20,8 +20,8 @@ NEXT_MIGRATION = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "v004"
-down_revision = "v003"
+revision = "next"
+down_revision = "{latest}"
 
 
 def upgrade():
@@ -35,7 +35,8 @@ def next_version(tmp_path: Path) -> Path:
     """The migrations of this version and one more."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "v004_mood.py").write_text(NEXT_MIGRATION)
+    latest = max(file.name[:4] for file in (folder / "versions").glob("v[0-9]*.py"))
+    (folder / "versions" / "next_mood.py").write_text(NEXT_MIGRATION.format(latest=latest))
     return folder
 
 
@@ -74,8 +75,8 @@ async def test_a_migration_that_fails_changes_nothing(
     store = await Store.open(database_url, clock=clock)
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
     await store.close()
-    broken = next_version / "versions" / "v004_mood.py"
-    broken.write_text(NEXT_MIGRATION + '    op.execute(sa.text("UPDATE nowhere SET mood = 1"))\n')
+    broken = next_version / "versions" / "next_mood.py"
+    broken.write_text(broken.read_text() + '    op.execute(sa.text("UPDATE nowhere SET mood = 1"))\n')
     with monkeypatch.context() as upgraded:
         upgraded.setattr(migrate, "FOLDER", next_version)
         with pytest.raises((StoreUnavailable, sa.exc.DBAPIError)):
