@@ -88,6 +88,7 @@ def configuration(sandbox: Sandbox, folder: Path) -> Config:
                 "languages": {str(OMAR): "ar"},
             },
             "engine": {"cache_dir": str(FOLDER / "cache")},
+            "prompts": {"styles_file": "starter"},
             "queue": {
                 "database": f"sqlite+aiosqlite:///{folder}/queue.sqlite3",
                 "artifacts": str(folder / "artifacts"),

@@ -77,6 +77,19 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "settings_server_right": "Who manages this server can change its settings: choose yours.",
         "settings_name": "“{value}” is no setting: choose from {choices}, with commas between.",
         "settings_number": "The setting {name} takes a number, not “{value}”: type one.",
+        "style_name": (
+            "A style's name has 1 to {limit} characters, all of which can be seen: choose another name."
+        ),
+        "style_text": "A style's text may have {limit} characters, and this has {count}: shorten it.",
+        "style_example": (
+            "The example is the link of a message of this server, or the id of a result here: copy it again."
+        ),
+        "style_none": "There is no style “{value}”, nor any other here: leave the style out.",
+        "style_unknown": "There is no style “{value}” here: choose one of {choices}.",
+        "style_of_all": "Every server has this style: the bot's owner can remove it.",
+        "styles_full": "A server may have {limit} styles: remove one first.",
+        "styles_no_server": "Only a server has such styles: use this command in one.",
+        "styles_right": "Who may manage messages here can change the styles: ask one of them.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),

@@ -19,6 +19,7 @@ from bot.config.mistakes import sentences
 from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
+from bot.config.prompts import PromptsConfig
 from bot.config.queue import QueueConfig, RetentionConfig
 from bot.config.section import Section
 from bot.errors import ConfigurationError
@@ -35,6 +36,7 @@ class Config(Section):
     queue: QueueConfig = QueueConfig()
     pictures: PicturesConfig = PicturesConfig()
     limits: LimitsConfig = LimitsConfig()
+    prompts: PromptsConfig = PromptsConfig()
     retention: RetentionConfig = RetentionConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()

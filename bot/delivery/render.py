@@ -32,6 +32,7 @@ SHOWN_PROMPT = 600  # escaping can double it; two prompts and the sentences stay
 SHOWN_NEGATIVE_PROMPT = 300
 SHOWN_CUT = 200
 SHOWN_LORAS = 150
+SHOWN_STYLE = 60
 SUBTEXT = "-# "  # Markdown of a small line
 
 FAILURES: Mapping[str, str] = MappingProxyType(
@@ -306,6 +307,7 @@ def _settings(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
         texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
         SAMPLER_NAMES[recipe.sampler],
         shown(recipe.model, 80),
+        *_styled(recipe, texts),
         *_started(recipe, texts),
         *parent_line(job, texts),
     ]
@@ -326,6 +328,12 @@ def _legend(count: int, texts: Texts) -> str:
         alone=f"U1–U{count}",
         like=f"V1–V{count}",
     )
+
+
+def _styled(recipe: Recipe, texts: Texts) -> Iterator[str]:
+    """Return the name of the style whose texts are in the prompts."""
+    if recipe.style:
+        yield texts.gettext("style {style}", style=shown(recipe.style, SHOWN_STYLE))
 
 
 def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:

@@ -32,6 +32,7 @@ from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics, Metrics
 from bot.store import Store
+from bot.store.styles import Style
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -101,6 +102,7 @@ class Bot(discord.AutoShardedClient):
                 images_at_full_share=config.queue.full_share_images,
             ),
             weights={role.role: role.weight for role in config.queue.roles},
+            styles=_styles(config),
             clock=clock,
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
@@ -258,6 +260,15 @@ def _rates(config: Config) -> Rates:
         server_requests=config.limits.server_requests_per_minute,
         files=config.limits.files_per_minute,
         server_files=config.limits.server_files_per_minute,
+    )
+
+
+def _styles(config: Config) -> tuple[Style, ...]:
+    return tuple(
+        Style(
+            name=style.name, prompt=style.prompt, negative_prompt=style.negative_prompt, options=style.options
+        )
+        for style in config.prompts.styles
     )
 
 

@@ -20,6 +20,7 @@ from bot.front.services import Interaction, services_of
 log = logging.getLogger(__name__)
 
 Command = app_commands.Command[Any, ..., None]
+Group = app_commands.Group
 Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
 
 
@@ -53,6 +54,14 @@ def make_command(
         if option.autocomplete:
             app_commands.autocomplete(**{option.name: option.autocomplete})(callback)
     return app_commands.Command(name=name, description=description, callback=callback)
+
+
+def make_group(*, name: str, description: locale_str, commands: Sequence[Command]) -> Group:
+    """Return a command with these subcommands."""
+    group = app_commands.Group(name=name, description=description)
+    for command in commands:
+        group.add_command(command)
+    return group
 
 
 def _signature(options: Sequence[Option]) -> inspect.Signature:

@@ -32,6 +32,7 @@ def described(job: Job) -> dict[str, Any]:
         "deleted": job.deleted_at is not None,
         "prompt": recipe.prompt,
         "negative_prompt": recipe.negative_prompt,
+        "style": recipe.style,
         "model": recipe.model,
         "size": [recipe.width, recipe.height],
         "steps": recipe.num_inference_steps,

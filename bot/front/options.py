@@ -71,6 +71,7 @@ class Asked:
     model: str | None = None
     strength: float | None = None
     lora: str | None = None
+    style: str | None = None
     image: bool = False
     mask: bool = False
 
@@ -110,6 +111,7 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
         model=offer.model,
         strength=WHOLLY if asked.strength is None else float(asked.strength),
         loras=parse_loras(asked.lora or "", offer),
+        style=asked.style or "",
     )
     offer.check(recipe.request(0))
     return recipe

@@ -20,6 +20,11 @@ def moderates(interaction: Interaction, job: Job) -> bool:
     return job.origin.guild_id is not None and _rights(interaction, job).manage_messages
 
 
+def manages_messages(interaction: Interaction) -> bool:
+    """Return whether the person may manage messages in this channel, and so what its server keeps."""
+    return interaction.guild_id is not None and interaction.permissions.manage_messages
+
+
 def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:
     """Return whether the person may repeat `job`, in an answer for them alone if `privately`.
 

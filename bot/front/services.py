@@ -16,6 +16,7 @@ from bot.front.pace import Pace, Sender
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
 from bot.store import Store
+from bot.store.styles import Style
 from bot.texts import Texts
 from bot.threads import Threads
 from sdjax_engine.request import Offer
@@ -53,11 +54,12 @@ class OpenInteractions:
 class Services:
     """The services of one front.
 
-    `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights` are
-    those of roles, by their ids: the largest of a person's roles counts, 1 without any. `was_unclear` says
-    whether an attempt to answer an interaction first, by its id, had an unknown outcome. `languages` are
-    those of persons and servers, by their ids; `language` is that of all others, empty for each person's own
-    as Discord knows it. `fitting` makes one grid at a time: nine pictures take hundreds of megabytes.
+    `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights`
+    are those of roles, by their ids: the largest of a person's roles counts, 1 without any. `was_unclear`
+    says whether an attempt to answer an interaction first, by its id, had an unknown outcome. `languages`
+    are those of persons and servers, by their ids; `language` is that of all others, empty for each
+    person's own as Discord knows it. `styles` are those that every server has. `fitting` makes one grid
+    at a time: nine pictures take hundreds of megabytes.
     """
 
     front: str
@@ -75,6 +77,7 @@ class Services:
     language: str = ""
     languages: Mapping[int, str] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
+    styles: tuple[Style, ...] = ()
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
 

@@ -5,6 +5,7 @@ The names are those of the options of /imagine, in English or in the person's la
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,9 +22,10 @@ NUMBERS: Mapping[str, type[int | float]] = {
     "seed": int,
     "strength": float,
 }
-WORDS = ("size", "sampler", "lora", "model")
-SETTINGS = ("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "model")
-PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model")
+LISTS = ("lora", "style")  # their values may have commas
+SETTINGS = ("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "model", "style")
+PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model", "style")
+OF_STYLES = tuple(name for name in PREFERABLE if name != "style")
 DIGITS = 20  # more than any number here has
 
 
@@ -57,16 +59,17 @@ def _text(value: object) -> str:
 def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = SETTINGS) -> dict[str, Any]:
     """Return the values by the names of the options, which are among `settings`.
 
-    A part without a name continues a list of LoRAs. The last of a repeated name counts. Raises UserMistake
-    `settings_name` for an unknown name, `settings_number` for a value that is no number.
+    A part without a name continues a list of LoRAs or the name of a style. The last of a repeated name
+    counts. Raises UserMistake `settings_name` for an unknown name, `settings_number` for a value that is no
+    number.
     """
     known = {form.casefold(): name for name in settings for form in (name, names.pgettext("name", name))}
     found: dict[str, str] = {}
     last = ""
     for part in filter(None, (part.strip() for part in line.replace("\n", ",").split(","))):
-        typed, _, value = part.replace("=", " ", 1).partition(" ")
+        typed, _, value = re.sub(r"\s*[=\s]\s*", " ", part, count=1).partition(" ")
         name = known.get(typed.rstrip(":").casefold())
-        if name is None and last == "lora":
+        if name is None and last in LISTS:
             found[last] += f", {part}"
         elif name is None:
             choices = ", ".join(names.pgettext("name", each) for each in settings)

@@ -13,9 +13,14 @@ from discord.app_commands import (
 from bot.texts import Texts
 
 LOCALES = (Locale.korean, Locale.chinese, Locale.taiwan_chinese)
-NAMES = (TranslationContextLocation.command_name, TranslationContextLocation.parameter_name)
+NAMES = (
+    TranslationContextLocation.command_name,
+    TranslationContextLocation.group_name,
+    TranslationContextLocation.parameter_name,
+)
 DESCRIPTIONS = (
     TranslationContextLocation.command_description,
+    TranslationContextLocation.group_description,
     TranslationContextLocation.parameter_description,
 )
 

@@ -12,6 +12,7 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
+from discord.app_commands import Command
 
 import bot
 from bot.config import Config
@@ -43,9 +44,12 @@ def said_by_the_code() -> Iterator[str]:
         sentence = found[0] if isinstance(found, tuple) else found
         if sentence not in keys_of_tables:
             yield sentence
-    for command in commands([OFFER, OFFER]):
-        yield command.name
-        yield from (parameter.name for parameter in command.parameters)
+    for defined in commands([OFFER, OFFER]):
+        yield defined.name
+        for command in [defined] if isinstance(defined, Command) else defined.walk_commands():
+            assert isinstance(command, Command)
+            yield command.name
+            yield from (parameter.name for parameter in command.parameters)
     yield from MISTAKES.values()
     yield from render.FAILURES.values()
     yield from render.TROUBLES.values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.front.command_tree import Command
+from bot.front.command_tree import Command, Group
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.help import help_command
 from bot.front.commands.history import history_command
@@ -12,10 +12,11 @@ from bot.front.commands.imagine import imagine_command
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.settings import settings_command
+from bot.front.commands.style import style_group
 from sdjax_engine.request import Offer
 
 
-def commands(offers: Sequence[Offer]) -> list[Command]:
+def commands(offers: Sequence[Offer]) -> list[Command | Group]:
     """Return all commands, with the options of `offers`."""
     return [
         imagine_command(offers),
@@ -23,6 +24,7 @@ def commands(offers: Sequence[Offer]) -> list[Command]:
         history_command(),
         cancel_command(),
         settings_command(),
+        style_group(),
         privacy_command(),
         help_command(),
     ]

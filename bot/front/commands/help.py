@@ -14,6 +14,7 @@ from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.settings import settings_command
+from bot.front.commands.style import style_group
 from bot.front.first_answers import say
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
@@ -118,6 +119,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         history_command(),
         cancel_command(),
         settings_command(),
+        style_group(),
         privacy_command(),
     ):
         name = names.pgettext("name", command.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -17,6 +17,7 @@ from bot.front.answers import add
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.settings import owners_of
 from bot.front.options import (
+    MAX_CHOICE,
     MAX_CHOICES,
     Asked,
     find_offer,
@@ -30,6 +31,8 @@ from bot.front.pictures import Picture
 from bot.front.preferring import filled_in, nearest
 from bot.front.requests import PATIENCE_SECONDS, accept, announce, check_caps, enqueue
 from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.front.styles import suggest_styles, use_style
+from bot.front.styling import STYLE
 from bot.jobs import MAX_VARIANTS, Recipe
 from bot.retries import while_unavailable
 from bot.texts import Texts, shown
@@ -62,6 +65,7 @@ def imagine_command(offers: Sequence[Offer]) -> Command:
 def imagine_options(offers: Sequence[Offer]) -> list[Option]:
     """Return the options in the order of Discord's display; an option without a choice is left out."""
     options = [*_words_and_numbers(offers), *_start_options()]
+    options.append(_style_option())
     options.append(
         Option(name="private", description=locale_str("Show the picture to you alone."), kind=bool)
     )
@@ -164,6 +168,15 @@ def _lora_option() -> Option:
     )
 
 
+def _style_option() -> Option:
+    return Option(
+        name=STYLE,
+        description=locale_str("A style of this server: words around yours, and settings. “-” is none."),
+        kind=Range[str, 1, MAX_CHOICE],
+        autocomplete=suggest_styles,
+    )
+
+
 def _model_option(offers: Sequence[Offer]) -> Option:
     models = [(offer.model, offer.model) for offer in offers[:MAX_CHOICES]]
     return Option(name="model", description=locale_str("Which model paints."), kind=str, choices=models)
@@ -186,37 +199,52 @@ async def imagine(
             services.attachments.check(attachment, what=_called(name, interaction))
     if image is None:
         origin = await accept(interaction, private=private)
-        asked, recipe = await _preferred(interaction, asked, recipe)
+        asked, recipe, unsuitable = await _preferred(interaction, asked, recipe)
         job = await enqueue(interaction, recipe, origin)
     else:
         origin = await accept(interaction, private=private, files=1 if mask is None else 2)
         await check_caps(interaction, origin)
-        asked, recipe = await _preferred(interaction, asked, recipe)
+        asked, recipe, unsuitable = await _preferred(interaction, asked, recipe)
         async with _started_from(interaction, recipe, asked, image=image, mask=mask) as started:
             job = await enqueue(interaction, started, origin)
     await announce(interaction, job)
+    await _name_left_out(interaction, unsuitable)
     await hint(interaction, recipe.prompt)
 
 
-async def _preferred(interaction: Interaction, asked: Asked, recipe: Recipe) -> tuple[Asked, Recipe]:
-    """Fill in preferences for options that were left out; what does not suit is said and left out."""
+async def _preferred(
+    interaction: Interaction, asked: Asked, recipe: Recipe
+) -> tuple[Asked, Recipe, list[str]]:
+    """Use the style, and preferences for options that were left out; also return the unsuitable ones."""
     services = services_of(interaction)
     read = services.store.preferences.of
-    options = nearest(await while_unavailable(PATIENCE_SECONDS, read, *owners_of(interaction)))
-    if not options:
-        return asked, recipe
-    filled, unsuitable = filled_in(asked, options, services.offers)
-    if unsuitable:
-        names = Texts.for_locale(str(interaction.locale))
-        left_out = ", ".join(names.pgettext("name", name) for name in unsuitable)
-        await add(
-            interaction,
-            services.texts(interaction).gettext(
-                "These of your saved settings do not suit this request and were left out: {names}.",
-                names=left_out,
-            ),
-        )
-    return filled, replace(parse(filled, services.offers), seed=recipe.seed)
+    levels: Sequence[Mapping[str, Any]]
+    levels = await while_unavailable(PATIENCE_SECONDS, read, *owners_of(interaction))
+    missing = False
+    if asked.style is not None or any(STYLE in options for options in levels):
+        asked, levels, missing = await use_style(interaction, asked, levels)
+    elif not any(levels):
+        return asked, recipe, []
+    filled, unsuitable = filled_in(asked, nearest(levels), services.offers)
+    unsuitable += [STYLE] if missing else []
+    return filled, replace(parse(filled, services.offers), seed=recipe.seed), unsuitable
+
+
+async def _name_left_out(interaction: Interaction, unsuitable: Sequence[str]) -> None:
+    """Tell the person alone which saved settings, or settings of the style, were left out."""
+    # Only after the job is shown: Discord puts the first message after an acknowledgement in its place.
+    if not unsuitable:
+        return
+    names = Texts.for_locale(str(interaction.locale))
+    left_out = ", ".join(names.pgettext("name", name) for name in unsuitable)
+    texts = services_of(interaction).texts(interaction)
+    await add(
+        interaction,
+        texts.gettext(
+            "These of the saved settings do not suit this request and were left out: {names}.",
+            names=left_out,
+        ),
+    )
 
 
 async def hint(interaction: Interaction, prompt: str) -> None:

@@ -18,6 +18,8 @@ from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.settings_line import PREFERABLE, options_line, read_settings_line
+from bot.front.styles import style_of
+from bot.front.styling import NO_STYLE, STYLE
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, Scope
 from bot.texts import Texts, shown
@@ -117,6 +119,8 @@ async def change_settings(
         options = read_settings_line(settings, names, settings=PREFERABLE)
         if negative_prompt.strip():
             options[NEGATIVE_PROMPT] = negative_prompt
+        if options.get(STYLE) not in (None, NO_STYLE):
+            options[STYLE] = (await style_of(interaction, options[STYLE])).name
         await _check_in_company(interaction, owner, options)
     except (InvalidRequest, UserMistake) as error:
         await report(interaction, error)

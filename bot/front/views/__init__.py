@@ -13,6 +13,7 @@ from bot.front.views.remix import REMIX_FORM, RemixButton
 from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
+from bot.front.views.style import STYLE_FORM
 from bot.front.views.vary import VaryButton
 
 BUTTONS = (
@@ -32,7 +33,7 @@ BUTTONS = (
     VaryButton,
 )
 
-FORMS = (DELETE_FORM, REMIX_FORM, SETTINGS_FORM)
+FORMS = (DELETE_FORM, REMIX_FORM, SETTINGS_FORM, STYLE_FORM)
 
 __all__ = [
     "BUTTONS",

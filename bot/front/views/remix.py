@@ -22,6 +22,8 @@ from bot.front.requests import (
 )
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import read_settings_line, settings_line
+from bot.front.styles import style_of
+from bot.front.styling import NO_STYLE, STYLE, styled
 from bot.front.views.forms import Form
 from bot.front.views.items import Button
 from bot.jobs import Descent, Job, Recipe
@@ -81,7 +83,7 @@ async def remix(
     try:
         origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
         earlier = (await repeatable(interaction, job_id)).recipe
-        recipe = remixed(
+        recipe = await remixed(
             earlier, interaction, prompt=prompt, negative_prompt=negative_prompt, settings=settings
         )
         job = await enqueue(interaction, recipe, origin)
@@ -93,19 +95,24 @@ async def remix(
     await announce(interaction, job)
 
 
-def remixed(
+async def remixed(
     earlier: Recipe, interaction: Interaction, *, prompt: str, negative_prompt: str, settings: str
 ) -> Recipe:
-    """Return the recipe of the form; a start picture and its mask stay. Raises as `parse`."""
+    """Return the recipe of the form; a start picture and its mask stay.
+
+    A style in the settings puts its texts around the words. Raises as `parse` and `style_of`.
+    """
     typed = read_settings_line(settings, _names(interaction))
     started = earlier.init_image is not None
     asked = Asked(
         prompt=prompt,
         negative_prompt=negative_prompt,
-        **{"model": earlier.model, **typed},
+        **{"model": earlier.model, **typed, STYLE: None},
         image=started,
         mask=earlier.mask_image is not None,
     )
+    if typed.get(STYLE) not in (None, NO_STYLE):
+        asked = styled(asked, await style_of(interaction, typed[STYLE]))
     recipe = parse(asked, services_of(interaction).offers)
     if not started:
         return recipe

@@ -8,7 +8,11 @@ from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
 from serving import Served
 
 from bot.sandbox.client import Member
+from bot.sandbox.community import PEOPLE
 from bot.sandbox.modal_rules import inputs
+from bot.store.preferences import Owner, Scope
+
+(RAVI,) = (user.id for user in PEOPLE if user.username == "ravi")
 
 
 async def form_of(member: Member, **options: str) -> dict[str, Any]:
@@ -84,3 +88,14 @@ async def test_everything_of_a_person_goes_with_their_settings(served: Served, r
     await ravi.press(sure, "Delete everything now")
     await ravi.wait_for_message(lambda message: "was deleted" in text_of(message))
     assert fields(await form_of(ravi))["settings"] == ""
+
+
+async def test_what_does_not_suit_a_request_is_left_out_and_named_below_it(
+    served: Served, ravi: Member
+) -> None:
+    await served.store.preferences.put(Owner(scope=Scope.ME, id=RAVI), {"size": "64x64", "steps": 9})
+    asked = await ravi.imagine(prompt="a boat")
+    await ravi.message_of(asked, lambda message: "a boat" in text_of(message) and not ephemeral(message))
+    assert (await job_of(served.store, "a boat")).recipe.num_inference_steps == 9
+    told = await ravi.wait_for_message(ephemeral)
+    assert text_of(told).strip().endswith("do not suit this request and were left out: size.")

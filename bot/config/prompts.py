@@ -1,0 +1,84 @@
+"""[prompts]: what is ready for the prompts of every server."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
+
+from bot.config.mistakes import InvalidValue, sentences
+from bot.config.section import Section, repeated
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Sampler
+
+STARTER = "starter"  # in place of a file: the bundled set, for the demo's world
+MAX_STYLE_TEXT = 1000
+MAX_STYLES = 100
+
+
+def _one_line(value: str) -> str:
+    if value != " ".join(value.split()) or not value.isprintable() or value == "-":
+        raise InvalidValue(f"“{value!r}” is no name for a style: write it on one line, without spaces around")
+    return value
+
+
+class StyleSection(Section):
+    """One style of the styles file. A key without a value leaves the option to others."""
+
+    name: Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_one_line)]
+    prompt: Annotated[str, Field(max_length=MAX_STYLE_TEXT)] = ""
+    negative_prompt: Annotated[str, Field(max_length=MAX_STYLE_TEXT)] = ""
+    model: str | None = None
+    size: str | None = None
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = None
+    guidance: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] | None = None
+    sampler: Sampler | None = None
+    lora: str | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of /imagine that the style has."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"name", "prompt", "negative_prompt"})
+
+
+class _StylesFile(Section):
+    styles: Annotated[tuple[StyleSection, ...], Field(max_length=MAX_STYLES)] = ()
+
+
+class PromptsConfig(Section):
+    """The styles that every server has."""
+
+    styles_file: str = ""
+    _styles: tuple[StyleSection, ...] = PrivateAttr(default=())
+
+    @property
+    def styles(self) -> tuple[StyleSection, ...]:
+        """The styles of the styles file, in its order."""
+        return self._styles
+
+    @model_validator(mode="after")
+    def _read_styles(self) -> PromptsConfig:
+        if self.styles_file:
+            self._styles = read_styles(self.styles_file)
+        return self
+
+
+def read_styles(file: str) -> tuple[StyleSection, ...]:
+    """Return the styles of a TOML file, or of the bundled set; raises InvalidValue with every mistake."""
+    path = resources.files("bot.config") / "starter_styles.toml" if file == STARTER else Path(file)
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidValue(f"the styles file {file} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidValue(f"the styles file {file} is not TOML: {error}") from None
+    try:
+        styles = _StylesFile.model_validate(document).styles
+    except ValidationError as error:
+        mistakes = [sentence.rstrip(".") for sentence in sentences(error, _StylesFile)]
+        raise InvalidValue(*(f"in {file}, {mistake}" for mistake in mistakes)) from None
+    if twice := repeated(style.name.casefold() for style in styles):
+        raise InvalidValue(*(f"in {file}, two styles are called “{name}”" for name in twice))
+    return styles

@@ -1,0 +1,245 @@
+"""`/style`: the styles of a server, to add, to look at and to remove."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import discord
+from discord.app_commands import Range, locale_str
+
+from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
+from bot.errors import StoreUnavailable, UnknownJob, UserMistake
+from bot.front.answers import add_page, page, report
+from bot.front.command_tree import Group, Option, make_command, make_group
+from bot.front.first_answers import acknowledge, open_form
+from bot.front.modals import modal, text_field
+from bot.front.options import MAX_CHOICE
+from bot.front.permissions import manages_messages, sees
+from bot.front.preferring import check
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, sender_of, services_of
+from bot.front.settings_line import OF_STYLES, options_line, read_settings_line
+from bot.front.styles import style_of, styles_of, suggest_styles
+from bot.front.styling import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
+from bot.retries import while_unavailable
+from bot.store.styles import Style
+from bot.texts import Texts, shown
+from sdjax_engine.request import InvalidRequest
+
+LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
+LINE_CHARACTERS = 600
+EXAMPLE_CHARACTERS = 120
+SHOWN_TEXT = 500
+SHOWN_LINE = 90
+ADD = "style"
+ADDRESS = re.compile(
+    r"https://(?:\w+\.)?discord\.com/channels/(?P<place>\d+)/(?P<channel>\d+)/(?P<message>\d+)"
+)
+JOB_ID = re.compile(r"[0-9a-z]{1,16}")
+
+
+def style_group() -> Group:
+    """The command and its three subcommands."""
+    # Discord hides a whole command from members without a permission, never a subcommand. All members may
+    # look at styles, so the right to change them is checked when the command is used.
+    name = Option(
+        name="name",
+        description=locale_str("The name of a style."),
+        kind=Range[str, 1, MAX_CHOICE],
+        autocomplete=suggest_styles,
+    )
+    commands = [
+        make_command(
+            name="add",
+            description=locale_str("Add a style, or change the one of this name."),
+            run=ask_style,
+            options=[name],
+        ),
+        make_command(
+            name="show",
+            description=locale_str("Show the styles of this server, or one of them."),
+            run=show_styles,
+            options=[name],
+        ),
+        make_command(
+            name="remove",
+            description=locale_str("Remove a style of this server."),
+            run=remove_style,
+            options=[replace(name, required=True)],
+        ),
+    ]
+    return make_group(
+        name=ADD, description=locale_str("Styles: words around a prompt, and settings."), commands=commands
+    )
+
+
+def server_of(interaction: Interaction) -> int:
+    """Return the server; raises UserMistake where there is none, or where the person may not change it."""
+    if interaction.guild_id is None:
+        raise UserMistake("styles_no_server")
+    if not manages_messages(interaction):
+        raise UserMistake("styles_right")
+    return interaction.guild_id
+
+
+async def ask_style(interaction: Interaction, name: str = "") -> None:
+    """Open the form, filled with the style of this name if the server has it."""
+    guild_id = server_of(interaction)
+    services = services_of(interaction)
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            known = await services.store.styles.find(guild_id, name) if name else None
+    except TimeoutError:
+        raise StoreUnavailable("a style could not be read in time for a form") from None
+    style = known or find(name, services.styles) or Style(name=name[:MAX_NAME])
+    await open_form(interaction, _form(style, services.texts(interaction), names=_names(interaction)))
+
+
+def _form(style: Style, texts: Texts, *, names: Texts) -> discord.ui.Modal:
+    long: dict[str, Any] = {"style": discord.TextStyle.paragraph, "required": False, "max_length": MAX_TEXT}
+    return modal(
+        texts.gettext("Style"),
+        ADD,
+        text_field(texts.gettext("Name"), "name", style.name, max_length=MAX_NAME),
+        text_field(
+            texts.gettext("Prompt"),
+            "prompt",
+            style.prompt,
+            description=texts.gettext(
+                "{place} is where a person's words go, else before it.", place="{prompt}"
+            ),
+            **long,
+        ),
+        text_field(texts.gettext("Not in the picture"), "negative_prompt", style.negative_prompt, **long),
+        text_field(
+            texts.gettext("Settings"),
+            "settings",
+            options_line(style.options, names)[:LINE_CHARACTERS],
+            required=False,
+            max_length=LINE_CHARACTERS,
+            description=texts.gettext("Such as: steps 30, guidance 7, lora ink:0.8."),
+        ),
+        text_field(
+            texts.gettext("Example"),
+            "example",
+            style.example,
+            required=False,
+            max_length=EXAMPLE_CHARACTERS,
+            description=texts.gettext("The link of a message with a picture of this style."),
+        ),
+    )
+
+
+async def add_style(
+    interaction: Interaction,
+    *,
+    name: str,
+    prompt: str = "",
+    negative_prompt: str = "",
+    settings: str = "",
+    example: str = "",
+) -> None:
+    """Store the style of the form; what was typed is given back if it is refused."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    try:
+        guild_id = server_of(interaction)
+        options = read_settings_line(settings, _names(interaction), settings=OF_STYLES)
+        check(options, services.offers)
+        style = Style(
+            name=style_name(name),
+            prompt=style_text(prompt),
+            negative_prompt=style_text(negative_prompt),
+            options=options,
+            example=await _example(interaction, example.strip()),
+        )
+        await while_unavailable(PATIENCE_SECONDS, services.store.styles.put, guild_id, style)
+    except (InvalidRequest, UserMistake) as error:
+        await report(interaction, error)
+        typed = "\n\n".join(filter(None, (name, prompt, negative_prompt, settings, example)))
+        await add_page(interaction, typed.replace("```", "\u02cb\u02cb\u02cb"))
+        return
+    said = services.texts(interaction).gettext("Saved: the style {style}.", style=shown(style.name, MAX_NAME))
+    await interaction.edit_original_response(content=said)
+
+
+async def _example(interaction: Interaction, text: str) -> str:
+    """Return the address of a message of this server, from its link or from the id of its job."""
+    if not text:
+        return ""
+    if (link := ADDRESS.fullmatch(text)) and int(link["place"]) == interaction.guild_id:
+        return MESSAGE_ADDRESS.format(**link.groupdict())
+    if JOB_ID.fullmatch(text):
+        try:
+            job = await services_of(interaction).store.jobs.get(text)
+        except UnknownJob:
+            raise UserMistake("style_example") from None
+        address = message_address(job) if sees(interaction, job) else None
+        if address is not None and job.message_channel_id is None:
+            return address
+    raise UserMistake("style_example")
+
+
+async def show_styles(interaction: Interaction, name: str = "") -> None:
+    """Show one style, or the names of all, to the person alone."""
+    await acknowledge(interaction, private=True)
+    texts = services_of(interaction).texts(interaction)
+    if name:
+        style = await style_of(interaction, name)
+        lines = [f"### {shown(style.name, MAX_NAME)}", *_described(style, texts, _names(interaction))]
+    else:
+        lines = _listed(await styles_of(interaction), texts)
+    await interaction.edit_original_response(view=page("\n".join(lines)))
+
+
+def _described(style: Style, texts: Texts, names: Texts) -> Iterator[str]:
+    """Yield the lines of one style."""
+    if style.prompt:
+        yield texts.line(texts.isolated(shown(style.prompt, SHOWN_TEXT)))
+    if style.negative_prompt:
+        yield texts.line(
+            texts.gettext("without: {negative}", negative=shown(style.negative_prompt, SHOWN_TEXT))
+        )
+    if line := options_line(style.options, names):
+        yield texts.line(texts.isolated(shown(line, SHOWN_TEXT)))
+    if style.example:
+        yield texts.line(f"[{texts.gettext('Example')}]({style.example})")
+
+
+def _listed(styles: list[Style], texts: Texts) -> list[str]:
+    """Return a line for each style: its name, and the beginning of its text."""
+    if not styles:
+        return [texts.gettext("There are no styles here yet.")]
+    unique = {each.name: each for each in reversed(styles)}
+    room = max(0, min(SHOWN_LINE, 3000 // len(unique) - MAX_NAME // 2))
+    return [texts.gettext("The styles here:")] + [
+        texts.line(texts.joined([f"**{shown(name, MAX_NAME)}**", *_beginning(unique[name], room)]), mark="- ")
+        for name in reversed(unique)
+    ]
+
+
+def _beginning(style: Style, room: int) -> list[str]:
+    return [shown(style.prompt, room)] if style.prompt and room > 10 else []
+
+
+async def remove_style(interaction: Interaction, name: str) -> None:
+    """Remove a style of the server."""
+    guild_id = server_of(interaction)
+    services = services_of(interaction)
+    await acknowledge(interaction, private=True)
+    if not await while_unavailable(PATIENCE_SECONDS, services.store.styles.remove, guild_id, name):
+        if find(name, services.styles):
+            raise UserMistake("style_of_all")
+        raise unknown_style(name, await styles_of(interaction))
+    said = services.texts(interaction).gettext("Removed: the style {style}.", style=shown(name, MAX_NAME))
+    await interaction.edit_original_response(content=said)
+
+
+def _names(interaction: Interaction) -> Texts:
+    """Return the texts with the names of options that the person's Discord shows."""
+    return Texts.for_locale(str(interaction.locale))
