@@ -11,7 +11,8 @@ from typing import Any
 
 from bot.errors import UserMistake
 from bot.front.options import MAX_CHOICES, Asked, clean, echo
-from bot.store.styles import Style, key_of
+from bot.store.named import key_of
+from bot.store.styles import Style
 from bot.texts import tidy
 
 STYLE = "style"

@@ -23,6 +23,7 @@ from bot.store.tables import (
     start_pictures,
     styles,
     virtual_clock,
+    wildcards,
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
@@ -77,13 +78,14 @@ class Erasure(Verbs):
             await connection.execute(paid)
 
     async def erase_preferences(self, *, user_id: int | None = None, guild_id: int | None = None) -> None:
-        """Delete the preferences of one person, or those of one server and its channels, and its styles."""
+        """Delete the preferences of one person, or or all that one server and its channels keep."""
         of_person = (preferences.c.scope == Scope.ME.value) & (preferences.c.owner_id == user_id)
         which = preferences.c.guild_id == guild_id if user_id is None else of_person
         async with self._database.write() as connection:
             await connection.execute(sa.delete(preferences).where(which))
             if guild_id is not None:
-                await connection.execute(sa.delete(styles).where(styles.c.guild_id == guild_id))
+                for kept in (styles, wildcards):
+                    await connection.execute(sa.delete(kept).where(kept.c.guild_id == guild_id))
 
     async def servers(self) -> set[int]:
         """Return the servers of all stored jobs."""

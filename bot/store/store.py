@@ -17,6 +17,7 @@ from bot.store.positions import Positions
 from bot.store.preferences import Preferences
 from bot.store.retention import Retention
 from bot.store.styles import Styles
+from bot.store.wildcards import Wildcards
 
 
 class Store:
@@ -32,6 +33,7 @@ class Store:
         erasure     what belongs to one person or one server, and its deletion
         preferences options that persons, channels and servers prefer
         styles      texts and options that servers keep under names
+        wildcards   lists of words that servers keep under names
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -50,6 +52,7 @@ class Store:
         self.erasure = Erasure(shared)
         self.preferences = Preferences(shared)
         self.styles = Styles(shared)
+        self.wildcards = Wildcards(shared)
 
     @classmethod
     async def open(

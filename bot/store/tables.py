@@ -257,6 +257,15 @@ styles = sa.Table(
     sa.Column("example", sa.String(255), nullable=False),
 )
 
+wildcards = sa.Table(
+    "wildcards",
+    metadata,
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.String(255), primary_key=True),  # the name as all its spellings share it
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("entries", sa.JSON, nullable=False),
+)
+
 published_offers = sa.Table(
     "published_offers",
     metadata,

@@ -1,0 +1,88 @@
+"""Rows that a server keeps under names: base of the verbs of styles and wildcards."""
+
+from __future__ import annotations
+
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import sqlalchemy as sa
+
+from bot.errors import UserMistake
+from bot.store.database import Verbs, insert
+
+
+class Named(Protocol):
+    """A thing with a name."""
+
+    @property
+    def name(self) -> str:
+        """The name as it was typed."""
+
+
+Row = TypeVar("Row", bound=Named)
+
+
+def key_of(name: str) -> str:
+    """Return what all spellings of a name share: letter case, spaces and composed letters do not count."""
+    return " ".join(unicodedata.normalize("NFC", name).casefold().split())
+
+
+class NamedRows(Verbs, ABC, Generic[Row]):
+    """The verbs. A subclass has the table, with `guild_id`, `key` and `name`, and the limit of a server.
+
+    `full` is the UserMistake of a server that has `most` rows.
+    """
+
+    table: ClassVar[sa.Table]
+    most: ClassVar[int]
+    full: ClassVar[str]
+
+    @abstractmethod
+    def _read(self, row: Any) -> Row:
+        """Return the thing of a row."""
+
+    @abstractmethod
+    def _values(self, thing: Row) -> Mapping[str, Any]:
+        """Return the values of a row, without its server, key and name."""
+
+    async def of(self, guild_id: int) -> list[Row]:
+        """Return all rows of a server, by name."""
+        look = sa.select(self.table).where(self.table.c.guild_id == guild_id).order_by(self.table.c.key)
+        async with self._database.read() as connection:
+            return [self._read(row) for row in await connection.execute(look)]
+
+    async def find(self, guild_id: int, name: str) -> Row | None:
+        """Return the server's row of this name, in any letter case."""
+        look = sa.select(self.table).where(self._is(guild_id, name))
+        async with self._database.read() as connection:
+            row = (await connection.execute(look)).one_or_none()
+        return None if row is None else self._read(row)
+
+    async def put(self, guild_id: int, thing: Row) -> None:
+        """Store a row, in place of one of the same name.
+
+        Raises UserMistake `full` for a new name where the server has `most` rows.
+        """
+        columns, key = self.table.c, key_of(thing.name)
+        others = (columns.guild_id == guild_id) & (columns.key != key)
+        values = {"name": thing.name, **self._values(thing)}
+        async with self._database.write() as connection:
+            count = await connection.scalar(sa.select(sa.func.count()).select_from(self.table).where(others))
+            if (count or 0) >= self.most:
+                raise UserMistake(self.full, limit=self.most)
+            await connection.execute(
+                insert(connection, self.table)
+                .values(guild_id=guild_id, key=key, **values)
+                .on_conflict_do_update(index_elements=[columns.guild_id, columns.key], set_=values)
+            )
+
+    async def remove(self, guild_id: int, name: str) -> bool:
+        """Delete the server's row of this name; return whether there was one."""
+        gone = sa.delete(self.table).where(self._is(guild_id, name)).returning(self.table.c.key)
+        async with self._database.write() as connection:
+            return (await connection.execute(gone)).one_or_none() is not None
+
+    def _is(self, guild_id: int, name: str) -> sa.ColumnElement[bool]:
+        return (self.table.c.guild_id == guild_id) & (self.table.c.key == key_of(name))
