@@ -21,7 +21,7 @@ from bot.errors import UserMistake
 MAX_DEPTH = 8
 MAX_WILDCARD_NAME = 40
 SIGNS = ("{", "}", "__", "\\")
-"""A text without any of these is its own only prompt."""
+"""A text without any of these means itself."""
 
 _NAME = rf"(?:(?!__)[^\s{{}},\\]){{1,{MAX_WILDCARD_NAME}}}"
 _TOKEN = re.compile(
@@ -92,6 +92,11 @@ class Phrase:
                     within -= phrase.count
             else:
                 yield part
+
+
+def may_expand(text: str) -> bool:
+    """Return whether a text may mean anything but itself."""
+    return any(sign in text for sign in SIGNS)
 
 
 def read_phrase(text: str) -> Phrase:

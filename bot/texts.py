@@ -88,8 +88,31 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "style_unknown": "There is no style “{value}” here: choose one of {choices}.",
         "style_of_all": "Every server has this style: the bot's owner can remove it.",
         "styles_full": "A server may have {limit} styles: remove one first.",
-        "styles_no_server": "Only a server has such styles: use this command in one.",
-        "styles_right": "Who may manage messages here can change the styles: ask one of them.",
+        "kept_no_server": "Only a server keeps these: use the command in one.",
+        "kept_right": "Who may manage messages here can change what the server keeps: ask one of them.",
+        "wildcard_name": (
+            "A list's name has 1 to {limit} characters, without spaces, commas and braces: "
+            "choose another name."
+        ),
+        "wildcard_entries": (
+            "A list has 1 to {limit} entries, one a line, of up to {characters} characters each: change it."
+        ),
+        "wildcard_none": (
+            "There is no list “{value}”, nor any other here: leave its underscores out, "
+            "or write `\\_` for each."
+        ),
+        "wildcard_unknown": (
+            "There is no list “{value}” here: choose one of {choices}, or write `\\_` for an underscore."
+        ),
+        "wildcards_full": "A server may have {limit} lists: remove one first.",
+        "expansion_deep": "Braces may stand within braces {limit} times: take some away.",
+        "expansion_many": (
+            "These alternatives make {value} prompts, and you may ask for {limit} at once: leave some out."
+        ),
+        "expansion_image": (
+            "With a picture to start from, one prompt is painted at a time: "
+            "leave the alternatives in braces out."
+        ),
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),

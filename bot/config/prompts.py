@@ -48,9 +48,10 @@ class _StylesFile(Section):
 
 
 class PromptsConfig(Section):
-    """The styles that every server has."""
+    """The styles that every server has, and how many prompts one request may have."""
 
     styles_file: str = ""
+    max_permutations: Annotated[int, Field(ge=1, le=100)] = 12
     _styles: tuple[StyleSection, ...] = PrivateAttr(default=())
 
     @property

@@ -12,10 +12,14 @@ from bot.config.section import Section, Snowflake, repeated
 
 
 class RoleConfig(Section):
-    """The weight in the fair order of people with a role."""
+    """What people with a role have: their weight in the fair order, and how many prompts at once.
+
+    Without `max_permutations` the limit of all people holds.
+    """
 
     role: Snowflake
-    weight: Annotated[float, Field(gt=0, le=100)]
+    weight: Annotated[float, Field(gt=0, le=100)] = 1.0
+    max_permutations: Annotated[int, Field(ge=1, le=100)] | None = None
 
 
 def _check_roles(values: tuple[RoleConfig, ...]) -> tuple[RoleConfig, ...]:

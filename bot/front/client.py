@@ -103,6 +103,10 @@ class Bot(discord.AutoShardedClient):
             ),
             weights={role.role: role.weight for role in config.queue.roles},
             styles=_styles(config),
+            max_permutations=config.prompts.max_permutations,
+            role_permutations={
+                role.role: role.max_permutations for role in config.queue.roles if role.max_permutations
+            },
             clock=clock,
             metrics=metrics,
             was_unclear=self._counting.was_unclear,

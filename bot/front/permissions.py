@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import discord
 
+from bot.errors import UserMistake
 from bot.front.services import Interaction
 from bot.jobs import Job
 
@@ -20,9 +21,16 @@ def moderates(interaction: Interaction, job: Job) -> bool:
     return job.origin.guild_id is not None and _rights(interaction, job).manage_messages
 
 
-def manages_messages(interaction: Interaction) -> bool:
-    """Return whether the person may manage messages in this channel, and so what its server keeps."""
-    return interaction.guild_id is not None and interaction.permissions.manage_messages
+def kept_server(interaction: Interaction) -> int:
+    """Return the server whose styles and lists the person may change.
+
+    Raises UserMistake `kept_no_server` in a direct message, `kept_right` without the right.
+    """
+    if interaction.guild_id is None:
+        raise UserMistake("kept_no_server")
+    if not interaction.permissions.manage_messages:
+        raise UserMistake("kept_right")
+    return interaction.guild_id
 
 
 def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:

@@ -78,6 +78,8 @@ class Services:
     languages: Mapping[int, str] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
     styles: tuple[Style, ...] = ()
+    max_permutations: int = 12
+    role_permutations: Mapping[int, int] = field(default_factory=dict)
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
 
@@ -85,6 +87,12 @@ class Services:
         """Return the weight of the person in the fair order; 1 without a role that has one."""
         roles = getattr(interaction.user, "roles", ())  # a person in a direct message has none
         return max((self.weights[role.id] for role in roles if role.id in self.weights), default=1.0)
+
+    def most_permutations(self, interaction: Interaction) -> int:
+        """Return how many prompts one request of the person may have: the largest limit of their roles."""
+        roles = getattr(interaction.user, "roles", ())
+        found = (self.role_permutations[role.id] for role in roles if role.id in self.role_permutations)
+        return max(found, default=self.max_permutations)
 
     def locale(self, interaction: Interaction) -> str:
         """Return the locale in which the person is answered."""

@@ -13,6 +13,7 @@ from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.settings import settings_command
 from bot.front.commands.style import style_group
+from bot.front.commands.wildcard import wildcard_group
 from sdjax_engine.request import Offer
 
 
@@ -25,6 +26,7 @@ def commands(offers: Sequence[Offer]) -> list[Command | Group]:
         cancel_command(),
         settings_command(),
         style_group(),
+        wildcard_group(),
         privacy_command(),
         help_command(),
     ]

@@ -15,6 +15,7 @@ from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.settings import settings_command
 from bot.front.commands.style import style_group
+from bot.front.commands.wildcard import wildcard_group
 from bot.front.first_answers import say
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
@@ -120,6 +121,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         cancel_command(),
         settings_command(),
         style_group(),
+        wildcard_group(),
         privacy_command(),
     ):
         name = names.pgettext("name", command.name)

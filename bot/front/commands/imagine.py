@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,10 +12,10 @@ from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
+from bot.expansion import may_expand
 from bot.files import KeptFile
 from bot.front.answers import add
 from bot.front.command_tree import Command, Option, make_command
-from bot.front.commands.settings import owners_of
 from bot.front.options import (
     MAX_CHOICE,
     MAX_CHOICES,
@@ -27,14 +27,15 @@ from bot.front.options import (
     size_choices,
     start_from,
 )
+from bot.front.permutations import ask_permutations
 from bot.front.pictures import Picture
-from bot.front.preferring import filled_in, nearest
-from bot.front.requests import PATIENCE_SECONDS, accept, announce, check_caps, enqueue
+from bot.front.preferred import preferred
+from bot.front.requests import accept, announce, check_caps, enqueue
 from bot.front.services import Interaction, Services, sender_of, services_of
-from bot.front.styles import suggest_styles, use_style
+from bot.front.styles import suggest_styles
 from bot.front.styling import STYLE
+from bot.front.wildcards import drawn
 from bot.jobs import MAX_VARIANTS, Recipe
-from bot.retries import while_unavailable
 from bot.texts import Texts, shown
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
@@ -197,14 +198,16 @@ async def imagine(
     for attachment, name in ((image, IMAGE), (mask, MASK)):
         if attachment is not None:
             services.attachments.check(attachment, what=_called(name, interaction))
+    if may_expand(asked.prompt) and await ask_permutations(interaction, asked, private=private):
+        return
     if image is None:
         origin = await accept(interaction, private=private)
-        asked, recipe, unsuitable = await _preferred(interaction, asked, recipe)
+        asked, recipe, unsuitable = await _filled(interaction, asked, recipe)
         job = await enqueue(interaction, recipe, origin)
     else:
         origin = await accept(interaction, private=private, files=1 if mask is None else 2)
         await check_caps(interaction, origin)
-        asked, recipe, unsuitable = await _preferred(interaction, asked, recipe)
+        asked, recipe, unsuitable = await _filled(interaction, asked, recipe)
         async with _started_from(interaction, recipe, asked, image=image, mask=mask) as started:
             job = await enqueue(interaction, started, origin)
     await announce(interaction, job)
@@ -212,22 +215,12 @@ async def imagine(
     await hint(interaction, recipe.prompt)
 
 
-async def _preferred(
-    interaction: Interaction, asked: Asked, recipe: Recipe
-) -> tuple[Asked, Recipe, list[str]]:
-    """Use the style, and preferences for options that were left out; also return the unsuitable ones."""
-    services = services_of(interaction)
-    read = services.store.preferences.of
-    levels: Sequence[Mapping[str, Any]]
-    levels = await while_unavailable(PATIENCE_SECONDS, read, *owners_of(interaction))
-    missing = False
-    if asked.style is not None or any(STYLE in options for options in levels):
-        asked, levels, missing = await use_style(interaction, asked, levels)
-    elif not any(levels):
-        return asked, recipe, []
-    filled, unsuitable = filled_in(asked, nearest(levels), services.offers)
-    unsuitable += [STYLE] if missing else []
-    return filled, replace(parse(filled, services.offers), seed=recipe.seed), unsuitable
+async def _filled(interaction: Interaction, asked: Asked, recipe: Recipe) -> tuple[Asked, Recipe, list[str]]:
+    """Draw the words for wildcards, then do as `preferred`."""
+    if may_expand(asked.prompt):
+        words = await drawn(interaction, asked.prompt, seed=recipe.seed)
+        asked, recipe = replace(asked, prompt=words), replace(recipe, prompt=words)
+    return await preferred(interaction, asked, recipe)
 
 
 async def _name_left_out(interaction: Interaction, unsuitable: Sequence[str]) -> None:

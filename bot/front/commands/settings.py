@@ -14,6 +14,7 @@ from bot.front.answers import add_page, report
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
+from bot.front.preferred import owners_of
 from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
@@ -46,16 +47,6 @@ def settings_command() -> Command:
             )
         ],
     )
-
-
-def owners_of(interaction: Interaction) -> list[Owner]:
-    """Return whose preferences hold for the interaction, the nearest first."""
-    owners = [Owner(scope=Scope.ME, id=interaction.user.id)]
-    if interaction.guild_id is not None and interaction.channel_id is not None:
-        guild_id = interaction.guild_id
-        owners.append(Owner(scope=Scope.CHANNEL, id=interaction.channel_id, guild_id=guild_id))
-        owners.append(Owner(scope=Scope.SERVER, id=guild_id, guild_id=guild_id))
-    return owners
 
 
 def owner_of(interaction: Interaction, scope: Scope) -> Owner:

@@ -18,7 +18,7 @@ from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE
-from bot.front.permissions import manages_messages, sees
+from bot.front.permissions import kept_server, sees
 from bot.front.preferring import check
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
@@ -77,18 +77,9 @@ def style_group() -> Group:
     )
 
 
-def server_of(interaction: Interaction) -> int:
-    """Return the server; raises UserMistake where there is none, or where the person may not change it."""
-    if interaction.guild_id is None:
-        raise UserMistake("styles_no_server")
-    if not manages_messages(interaction):
-        raise UserMistake("styles_right")
-    return interaction.guild_id
-
-
 async def ask_style(interaction: Interaction, name: str = "") -> None:
     """Open the form, filled with the style of this name if the server has it."""
-    guild_id = server_of(interaction)
+    guild_id = kept_server(interaction)
     services = services_of(interaction)
     try:
         async with asyncio.timeout(LOOK_SECONDS):
@@ -148,7 +139,7 @@ async def add_style(
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     try:
-        guild_id = server_of(interaction)
+        guild_id = kept_server(interaction)
         options = read_settings_line(settings, _names(interaction), settings=OF_STYLES)
         check(options, services.offers)
         style = Style(
@@ -229,7 +220,7 @@ def _beginning(style: Style, room: int) -> list[str]:
 
 async def remove_style(interaction: Interaction, name: str) -> None:
     """Remove a style of the server."""
-    guild_id = server_of(interaction)
+    guild_id = kept_server(interaction)
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
     if not await while_unavailable(PATIENCE_SECONDS, services.store.styles.remove, guild_id, name):

@@ -7,6 +7,7 @@ from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
 from bot.front.views.originals import OriginalsButton
+from bot.front.views.permutations import PERMUTATIONS_FORM
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
@@ -15,6 +16,7 @@ from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
 from bot.front.views.style import STYLE_FORM
 from bot.front.views.vary import VaryButton
+from bot.front.views.wildcard import WILDCARD_FORM
 
 BUTTONS = (
     AgainButton,
@@ -33,7 +35,7 @@ BUTTONS = (
     VaryButton,
 )
 
-FORMS = (DELETE_FORM, REMIX_FORM, SETTINGS_FORM, STYLE_FORM)
+FORMS = (DELETE_FORM, PERMUTATIONS_FORM, REMIX_FORM, SETTINGS_FORM, STYLE_FORM, WILDCARD_FORM)
 
 __all__ = [
     "BUTTONS",

@@ -74,12 +74,12 @@ async def test_the_form_has_the_style_of_the_name_and_replaces_it(served: Served
 
 
 async def test_members_without_the_right_look_and_change_nothing(served: Served, ravi: Member) -> None:
-    sentence = "Who may manage messages here can change the styles: ask one of them."
+    sentence = "Who may manage messages here can change what the server keeps: ask one of them."
     assert await refusal(ravi, await ravi.use("style add")) == sentence
     assert await refusal(ravi, await ravi.use("style remove", name="Ink")) == sentence
     told = await ravi.use("style add", channel="dm")
     message = await ravi.message_of(told, channel="dm")
-    assert text_of(message).strip() == "Only a server has such styles: use this command in one."
+    assert text_of(message).strip() == "Only a server keeps these: use the command in one."
 
 
 async def test_mistakes_are_told_and_what_was_typed_comes_back(served: Served, mina: Member) -> None:

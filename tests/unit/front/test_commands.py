@@ -40,7 +40,17 @@ def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 async def test_all_commands_are_there() -> None:
     names = [command["name"] for command in await payload(OFFER)]
-    assert names == ["imagine", "queue", "history", "cancel", "settings", "style", "privacy", "help"]
+    assert names == [
+        "imagine",
+        "queue",
+        "history",
+        "cancel",
+        "settings",
+        "style",
+        "wildcard",
+        "privacy",
+        "help",
+    ]
 
 
 async def test_names_and_descriptions_keep_discords_rules_in_every_language() -> None:

@@ -1,0 +1,157 @@
+"""`/wildcard`: the lists of a server from which prompts draw, to add, to look at and to remove."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import discord
+from discord.app_commands import Range, locale_str
+
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.answers import add_page, page, report
+from bot.front.command_tree import Group, Option, make_command, make_group
+from bot.front.first_answers import acknowledge, open_form
+from bot.front.modals import modal, text_field
+from bot.front.options import MAX_CHOICE
+from bot.front.permissions import kept_server
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, sender_of, services_of
+from bot.front.wildcards import (
+    MAX_NAME,
+    read_entries,
+    suggest_wildcards,
+    unknown_wildcard,
+    wildcard_name,
+    wildcards_of,
+)
+from bot.retries import while_unavailable
+from bot.store.named import key_of
+from bot.store.wildcards import Wildcard
+from bot.texts import Texts, shown
+
+LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
+LIST_CHARACTERS = 4000  # the most that Discord takes in one field
+SHOWN_ENTRY = 100
+SHOWN_ENTRIES = 1500
+ADD = "wildcard"
+
+
+def wildcard_group() -> Group:
+    """The command and its three subcommands."""
+    name = Option(
+        name="name",
+        description=locale_str("The name of a list."),
+        kind=Range[str, 1, MAX_CHOICE],
+        autocomplete=suggest_wildcards,
+    )
+    commands = [
+        make_command(
+            name="add",
+            description=locale_str("Add a list, or change the one of this name."),
+            run=ask_wildcard,
+            options=[name],
+        ),
+        make_command(
+            name="show",
+            description=locale_str("Show the lists of this server, or one of them."),
+            run=show_wildcards,
+            options=[name],
+        ),
+        make_command(
+            name="remove",
+            description=locale_str("Remove a list of this server."),
+            run=remove_wildcard,
+            options=[replace(name, required=True)],
+        ),
+    ]
+    described = locale_str("Lists of words from which prompts draw.")
+    return make_group(name=ADD, description=described, commands=commands)
+
+
+async def ask_wildcard(interaction: Interaction, name: str = "") -> None:
+    """Open the form, filled with the list of this name if the server has it."""
+    guild_id = kept_server(interaction)
+    services = services_of(interaction)
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            known = await services.store.wildcards.find(guild_id, name) if name else None
+    except TimeoutError:
+        raise StoreUnavailable("a list could not be read in time for a form") from None
+    texts = services.texts(interaction)
+    entries = text_field(
+        texts.gettext("Entries"),
+        "entries",
+        "\n".join(known.entries)[:LIST_CHARACTERS] if known else "",
+        style=discord.TextStyle.paragraph,
+        max_length=LIST_CHARACTERS,
+        description=texts.gettext("One a line. Each request draws one of them by its seed."),
+    )
+    named = text_field(
+        texts.gettext("Name"), "name", known.name if known else name[:MAX_NAME], max_length=MAX_NAME + 4
+    )
+    await open_form(interaction, modal(texts.gettext("List for prompts"), ADD, named, entries))
+
+
+async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> None:
+    """Store the list of the form; what was typed is given back if it is refused."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    try:
+        guild_id = kept_server(interaction)
+        wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
+        await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, guild_id, wildcard)
+    except UserMistake as error:
+        await report(interaction, error)
+        await add_page(interaction, f"{name}\n\n{entries}".replace("```", "\u02cb\u02cb\u02cb"))
+        return
+    said = services.texts(interaction).gettext(
+        "Saved: write {wildcard} in a prompt.", wildcard=f"`__{wildcard.name}__`"
+    )
+    await interaction.edit_original_response(content=said)
+
+
+async def show_wildcards(interaction: Interaction, name: str = "") -> None:
+    """Show one list, or the names of all, to the person alone."""
+    await acknowledge(interaction, private=True)
+    texts = services_of(interaction).texts(interaction)
+    wildcards = await wildcards_of(interaction)
+    lines = _entries(name, wildcards, texts) if name else _listed(wildcards, texts)
+    await interaction.edit_original_response(view=page("\n".join(lines)))
+
+
+def _entries(name: str, wildcards: list[Wildcard], texts: Texts) -> list[str]:
+    """Return the name and the entries of one list, as far as they have room."""
+    found = next((each for each in wildcards if key_of(each.name) == key_of(name)), None)
+    if found is None:
+        raise unknown_wildcard(name, wildcards)
+    lines = [f"### {shown(found.name, MAX_NAME)}"]
+    for number, entry in enumerate(found.entries):
+        if sum(map(len, lines)) > SHOWN_ENTRIES:
+            lines.append(texts.ngettext("and {count} more", "and {count} more", len(found.entries) - number))
+            break
+        lines.append(texts.line(texts.isolated(shown(entry, SHOWN_ENTRY)), mark="- "))
+    return lines
+
+
+def _listed(wildcards: list[Wildcard], texts: Texts) -> list[str]:
+    """Return a line for each list, with the number of its entries."""
+    if not wildcards:
+        return [texts.gettext("There are no lists here yet.")]
+    lines = []
+    for each in wildcards:
+        count = texts.ngettext("{count} entry", "{count} entries", len(each.entries))
+        lines.append(texts.line(texts.joined([f"`__{each.name}__`", count]), mark="- "))
+    return lines
+
+
+async def remove_wildcard(interaction: Interaction, name: str) -> None:
+    """Remove a list of the server."""
+    guild_id = kept_server(interaction)
+    services = services_of(interaction)
+    await acknowledge(interaction, private=True)
+    if not await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.remove, guild_id, name):
+        raise unknown_wildcard(name, await wildcards_of(interaction))
+    said = services.texts(interaction).gettext("Removed: the list {name}.", name=shown(name, MAX_NAME))
+    await interaction.edit_original_response(content=said)

@@ -1,0 +1,168 @@
+"""A prompt with alternatives: the form that shows number and cost, and one job for each combination.
+
+The form holds all that was asked for, so it works after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import discord
+
+from bot.errors import StoreUnavailable, UserMistake
+from bot.expansion import Phrase
+from bot.front.answers import add, add_page, page, report, sentence_for
+from bot.front.first_answers import open_form
+from bot.front.modals import modal, text_field
+from bot.front.options import Asked, find_offer, parse
+from bot.front.preferred import preferred
+from bot.front.requests import accept, announce, enqueue
+from bot.front.services import Interaction, services_of
+from bot.front.settings_line import options_line, read_settings_line
+from bot.front.styling import PLACE, placed
+from bot.front.wildcards import read_few, written_out
+from bot.jobs import Origin, Recipe, places_of
+from bot.texts import Texts, shown
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
+
+LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
+LINE_CHARACTERS = 900
+SHOWN_PROMPTS = 5
+SHOWN_PROMPT = 80
+FORM = "permutations"
+PRIVATE, PUBLIC = "private", "public"
+
+
+async def ask_permutations(interaction: Interaction, asked: Asked, *, private: bool) -> bool:
+    """Open the form with the number of prompts and what they cost; return False for one prompt only.
+
+    Raises UserMistake `expansion_many` for more prompts than the person may ask for at once, and
+    `expansion_image` for a request that starts from a picture.
+    """
+    services = services_of(interaction)
+    phrase = read_few(asked.prompt, most=services.most_permutations(interaction))
+    if phrase.count == 1:
+        return False
+    if asked.image:
+        raise UserMistake("expansion_image")
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            _, recipe, _ = await _around(interaction, asked)
+    except TimeoutError:
+        raise StoreUnavailable("preferences could not be read in time for a form") from None
+    texts = services.texts(interaction)
+    cost = places_of(recipe, find_offer(recipe.model, services.offers))
+    said = [
+        texts.gettext(
+            "Prompts: {count}. Pictures: {pictures}. Places in the queue: {places}.",
+            count=phrase.count,
+            pictures=phrase.count * recipe.variants,
+            places=phrase.count * cost,
+        ),
+        *_samples(phrase, texts),
+    ]
+    form = _form(asked, "\n".join(said), texts, _names(interaction), private=private)
+    await open_form(interaction, form)
+    return True
+
+
+def _samples(phrase: Phrase, texts: Texts) -> list[str]:
+    """Return a line for each of the first prompts."""
+    some = [
+        phrase.text(index, lambda name, _: f"__{name}__") for index in range(min(phrase.count, SHOWN_PROMPTS))
+    ]
+    lines = [texts.line(texts.isolated(shown(text, SHOWN_PROMPT)), mark="- ") for text in some]
+    return [*lines, "- …"] if phrase.count > SHOWN_PROMPTS else lines
+
+
+def _form(asked: Asked, said: str, texts: Texts, names: Texts, *, private: bool) -> discord.ui.Modal:
+    long: dict[str, Any] = {"style": discord.TextStyle.paragraph, "max_length": MAX_PROMPT_CHARACTERS}
+    intro: discord.ui.TextDisplay[Any] = discord.ui.TextDisplay(said)
+    settings = text_field(
+        texts.gettext("Settings"),
+        "settings",
+        options_line(vars(asked), names),
+        required=False,
+        max_length=LINE_CHARACTERS,
+    )
+    return modal(
+        texts.gettext("Paint all of these?"),
+        f"{FORM}:{PRIVATE if private else PUBLIC}",
+        intro,
+        text_field(texts.gettext("Prompt"), "prompt", asked.prompt, **long),
+        text_field(
+            texts.gettext("Not in the picture"),
+            "negative_prompt",
+            asked.negative_prompt or "",
+            required=False,
+            **long,
+        ),
+        settings,
+    )
+
+
+async def paint_all(
+    interaction: Interaction, visibility: str, *, prompt: str, negative_prompt: str = "", settings: str = ""
+) -> None:
+    """Queue a job for each prompt of the form; what was typed is given back if it is refused."""
+    services = services_of(interaction)
+    try:
+        origin = await accept(interaction, private=visibility == PRIVATE)
+        phrase = read_few(prompt, most=services.most_permutations(interaction))
+        typed = read_settings_line(settings, _names(interaction))
+        asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed)
+        recipes = await _recipes(interaction, asked, phrase)
+        job = await enqueue(interaction, recipes[0], origin)
+    except (InvalidRequest, UserMistake) as error:
+        await report(interaction, error)
+        given = "\n\n".join(filter(None, (prompt, negative_prompt, settings)))
+        await add_page(interaction, given.replace("```", "\u02cb\u02cb\u02cb"))
+        return
+    await announce(interaction, job)
+    if job.origin.front in (services.front, None):  # else another front of the same shard queues the others
+        await _queue_others(interaction, recipes[1:], origin)
+
+
+async def _around(interaction: Interaction, asked: Asked) -> tuple[Asked, Recipe, list[str]]:
+    """Return the request, filled in, with a place for the words of each prompt."""
+    place = replace(asked, prompt=PLACE)
+    return await preferred(interaction, place, parse(place, services_of(interaction).offers))
+
+
+async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> list[Recipe]:
+    """Return a recipe for each prompt, all of the same seed; raises for the first that cannot be painted."""
+    filled, recipe, _ = await _around(interaction, asked)
+    offers = services_of(interaction).offers
+    return [
+        replace(parse(replace(filled, prompt=placed(filled.prompt, words)), offers), seed=recipe.seed)
+        for words in await written_out(interaction, phrase, seed=recipe.seed)
+    ]
+
+
+async def _queue_others(interaction: Interaction, recipes: Sequence[Recipe], origin: Origin) -> None:
+    """Queue further jobs, each with a message of its own; stop at the first that is refused."""
+    texts = services_of(interaction).texts(interaction)
+    for number, recipe in enumerate(recipes, start=1):
+        waiting = page(texts.gettext("Queued."))
+        message = await interaction.followup.send(view=waiting, ephemeral=origin.private, wait=True)
+        # Each job is known by one interaction. The message's id is as unique, and as old.
+        own = replace(origin, interaction_id=message.id, message_id=message.id)
+        try:
+            job = await enqueue(interaction, recipe, own)
+        except (StoreUnavailable, UserMistake) as error:
+            await message.delete()
+            queued = texts.gettext(
+                "{count} of {total} prompts are in the queue.", count=number, total=len(recipes) + 1
+            )
+            # Not by `report`, which would take the answer, the message of the first job, away.
+            await add(interaction, f"{queued} {sentence_for(error, texts)}")
+            return
+        await announce(interaction, job)
+
+
+def _names(interaction: Interaction) -> Texts:
+    """Return the texts with the names of options that the person's Discord shows."""
+    return Texts.for_locale(str(interaction.locale))

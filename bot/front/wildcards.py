@@ -1,0 +1,103 @@
+"""Wildcards: what a list may be, and the entries that a prompt draws from the lists of its server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from discord.app_commands import Choice
+
+from bot.errors import StoreUnavailable, UserMistake
+from bot.expansion import Choose, Phrase, chosen, is_wildcard_name, read_phrase
+from bot.front.options import MAX_CHOICES, clean, echo
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, services_of
+from bot.retries import while_unavailable
+from bot.store.named import key_of
+from bot.store.wildcards import Wildcard
+from bot.texts import tidy
+
+MAX_NAME = 40
+MAX_ENTRY = 200
+MAX_ENTRIES = 500
+MOST_COUNTED = 10**9  # a larger number of combinations is said as this one
+
+
+def wildcard_name(text: str) -> str:
+    """Return a list's name, with or without the underscores around; raises UserMistake `wildcard_name`."""
+    name = text.strip().removeprefix("__").removesuffix("__")
+    if not is_wildcard_name(name) or name != tidy(clean(name)):
+        raise UserMistake("wildcard_name", limit=MAX_NAME)
+    return name
+
+
+def read_entries(text: str) -> tuple[str, ...]:
+    """Return the entries of a list, one a line; raises UserMistake `wildcard_entries`."""
+    entries = tuple(filter(None, (clean(line) for line in text.splitlines())))
+    if not 1 <= len(entries) <= MAX_ENTRIES or any(len(entry) > MAX_ENTRY for entry in entries):
+        raise UserMistake("wildcard_entries", limit=MAX_ENTRIES, characters=MAX_ENTRY)
+    return entries
+
+
+def wildcard_choices(typed: str, wildcards: Sequence[Wildcard]) -> list[str]:
+    """Return the names to suggest for `typed`."""
+    wanted = key_of(typed).strip("_")
+    return [each.name for each in wildcards if wanted in key_of(each.name)][:MAX_CHOICES]
+
+
+def drawing(wildcards: Sequence[Wildcard], *, seed: int) -> Choose:
+    """Return what draws entries with this seed; it raises UserMistake for a list that is not there."""
+    known = {key_of(each.name): each.entries for each in wildcards}
+
+    def choose(name: str, number: int) -> str:
+        if key_of(name) not in known:
+            raise unknown_wildcard(name, wildcards)
+        return chosen(known[key_of(name)], seed=seed, number=number)
+
+    return choose
+
+
+def unknown_wildcard(name: str, wildcards: Sequence[Wildcard]) -> UserMistake:
+    """Return the error for a name that no list has."""
+    names = wildcard_choices("", wildcards)
+    if not names:
+        return UserMistake("wildcard_none", value=echo(name))
+    return UserMistake("wildcard_unknown", value=echo(name), choices=", ".join(names))
+
+
+def read_few(prompt: str, *, most: int) -> Phrase:
+    """Return the phrase of a prompt; raises UserMistake `expansion_many` for more than `most` prompts."""
+    phrase = read_phrase(prompt)
+    if phrase.count > most:
+        counted = f"{min(phrase.count, MOST_COUNTED)}{'+' if phrase.count > MOST_COUNTED else ''}"
+        raise UserMistake("expansion_many", value=counted, limit=most)
+    return phrase
+
+
+async def wildcards_of(interaction: Interaction) -> list[Wildcard]:
+    """Return the lists of the server; none in a direct message."""
+    if interaction.guild_id is None:
+        return []
+    read = services_of(interaction).store.wildcards.of
+    return await while_unavailable(PATIENCE_SECONDS, read, interaction.guild_id)
+
+
+async def written_out(interaction: Interaction, phrase: Phrase, *, seed: int) -> list[str]:
+    """Return every text of a phrase, with the entries that the seed draws; raises as `drawing`."""
+    lists = await wildcards_of(interaction) if any(phrase.wildcards) else []
+    choose = drawing(lists, seed=seed)
+    return [phrase.text(index, choose) for index in range(phrase.count)]
+
+
+async def drawn(interaction: Interaction, prompt: str, *, seed: int) -> str:
+    """Return the only text of a prompt without alternatives; raises as `drawing`."""
+    [text] = await written_out(interaction, read_phrase(prompt), seed=seed)
+    return clean(text)
+
+
+async def suggest_wildcards(interaction: Interaction, typed: str) -> list[Choice[str]]:
+    """Suggest the lists of the server; none while the queue is unavailable."""
+    try:
+        found = wildcard_choices(typed, await wildcards_of(interaction))
+    except StoreUnavailable:
+        return []
+    return [Choice(name=name, value=name) for name in found]

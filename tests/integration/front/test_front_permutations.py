@@ -1,0 +1,170 @@
+"""Alternatives and wildcards in /imagine, and /wildcard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from front_tools import ephemeral, refusal, text_of
+from serving import Served, serving
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.jobs import Job
+from bot.sandbox.client import Member
+from bot.sandbox.community import MODERATORS_ID
+from bot.sandbox.modal_rules import inputs
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+PROMPT = r"{red, blue} bird \(sd\)"
+
+
+def fields(form: dict[str, Any]) -> dict[str, str]:
+    return {part["custom_id"]: part.get("value", "") for _, part, _ in inputs(form)}
+
+
+async def form_of(member: Member, **options: Any) -> dict[str, Any]:
+    return await member.modal_of(await member.imagine(**options))
+
+
+async def jobs_of(store: Store) -> list[Job]:
+    return sorted(await store.jobs.active(), key=lambda job: job.origin.interaction_id)
+
+
+async def add_list(member: Member, name: str, *entries: str) -> str:
+    form = await member.modal_of(await member.use("wildcard add", name=name))
+    return await refusal(member, await member.submit(form, name=name, entries="\n".join(entries)))
+
+
+async def test_number_and_cost_are_confirmed_and_each_prompt_becomes_a_job_with_a_message(
+    served: Served, ravi: Member
+) -> None:
+    form = await form_of(ravi, prompt=PROMPT, variants=2, steps=9)
+    assert "Prompts: 2. Pictures: 4. Places in the queue: 2." in str(form["components"])
+    assert fields(form) == {"prompt": PROMPT, "negative_prompt": "", "settings": "variants 2, steps 9"}
+    assert await jobs_of(served.store) == []
+    await ravi.submit(form)
+    for words in (r"red bird \(sd\)", r"blue bird \(sd\)"):
+        await ravi.wait_for_message(lambda message, words=words: words.split()[0] in text_of(message))
+    jobs = await jobs_of(served.store)
+    assert [job.recipe.prompt for job in jobs] == [r"red bird \(sd\)", r"blue bird \(sd\)"]
+    assert len({job.recipe.seed for job in jobs}) == 1
+    assert {(job.recipe.variants, job.recipe.num_inference_steps) for job in jobs} == {(2, 9)}
+    for job in jobs:
+        await served.paint(job.id)
+    shown = [
+        await ravi.wait_for_message(
+            lambda message, colour=colour: colour in text_of(message) and bool(message["attachments"])
+        )
+        for colour in ("red", "blue")
+    ]
+    assert shown[0]["id"] != shown[1]["id"]
+    assert len(await ravi.messages()) == 2
+
+
+async def test_the_form_works_after_a_restart_and_keeps_a_private_request_private(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, ravi: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, Config()):
+        form = await form_of(ravi, prompt="{red, blue} bird", private=True)
+    async with serving(sandbox, store, artifacts, Config()) as served:
+        await ravi.submit(form)
+        await ravi.wait_for_message(lambda message: "blue bird" in text_of(message))
+        assert all(map(ephemeral, await ravi.messages()))
+        for job in await jobs_of(store):
+            await served.paint(job.id)
+        await ravi.wait_for_message(lambda m: "blue" in text_of(m) and bool(m["attachments"]))
+        await ravi.wait_for_message(lambda m: "red" in text_of(m) and bool(m["attachments"]))
+
+
+async def test_too_many_prompts_are_refused_before_anything_is_written_out(
+    sandbox: Sandbox,
+    store: Store,
+    artifacts: Artifacts,
+    discord_address: object,
+    *,
+    ravi: Member,
+    mina: Member,
+) -> None:
+    config = Config.parse(
+        {
+            "prompts": {"max_permutations": 3},
+            "queue": {"roles": [{"role": MODERATORS_ID, "max_permutations": 4}]},
+        }
+    )
+    async with serving(sandbox, store, artifacts, config):
+        told = await refusal(ravi, await ravi.imagine(prompt="{a, b} {c, d}"))
+        assert told.startswith("These alternatives make 4 prompts, and you may ask for 3 at once")
+        form = await form_of(mina, prompt="{a, b} {c, d}")
+        told = await refusal(mina, await mina.submit(form, prompt="{a, b}" * 300))
+        assert told.startswith("These alternatives make 1000000000+ prompts, and you may ask for 4")
+        back = await mina.wait_for_message(lambda message: "{a, b}{a, b}" in text_of(message))
+        assert ephemeral(back)
+        assert await jobs_of(store) == []
+
+
+async def test_what_the_queue_has_no_room_for_is_said_and_the_rest_stays(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, ravi: Member
+) -> None:
+    config = Config.parse({"queue": {"max_waiting_per_user": 2}})
+    async with serving(sandbox, store, artifacts, config):
+        await ravi.submit(await form_of(ravi, prompt="{red, green, blue} bird"))
+        told = await ravi.wait_for_message(lambda message: "prompts are in the queue" in text_of(message))
+        assert (
+            text_of(told)
+            .strip()
+            .startswith("2 of 3 prompts are in the queue. At most 2 of your pictures may wait")
+        )
+        assert [job.recipe.prompt for job in await jobs_of(store)] == ["red bird", "green bird"]
+        assert sum(not ephemeral(message) for message in await ravi.messages()) == 2
+
+
+async def test_a_list_is_kept_drawn_from_by_the_seed_and_removed(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    assert (
+        await add_list(mina, "Colour", "red", "짙은 파랑", "green")
+        == "Saved: write `__Colour__` in a prompt."
+    )
+    for _ in range(2):
+        await ravi.message_of(await ravi.imagine(prompt="a __colour__ __colour__ bird", seed=7))
+    first, second = await jobs_of(served.store)
+    assert first.recipe == second.recipe
+    assert "__" not in first.recipe.prompt
+    shown = await refusal(ravi, await ravi.use("wildcard show", name="COLOUR"))
+    assert "짙은 파랑" in shown
+    assert "3 entries" in await refusal(ravi, await ravi.use("wildcard show"))
+    form = await mina.modal_of(await mina.use("wildcard add", name="colour"))
+    assert fields(form) == {"name": "Colour", "entries": "red\n짙은 파랑\ngreen"}
+    told = await refusal(ravi, await ravi.use("wildcard remove", name="colour"))
+    assert told.startswith("Who may manage messages here")
+    choices = await mina.autocomplete("wildcard remove", "name", "co")
+    assert [choice["value"] for choice in choices] == ["Colour"]
+    assert (
+        await refusal(mina, await mina.use("wildcard remove", name="colour")) == "Removed: the list colour."
+    )
+    told = await refusal(ravi, await ravi.imagine(prompt="a __colour__ bird"))
+    assert told.startswith("There is no list “colour”")
+
+
+async def test_alternatives_draw_from_lists_and_take_a_style(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    await add_list(mina, "animal", "cat")
+    form = await mina.modal_of(await mina.use("style add", name="Ink"))
+    await refusal(mina, await mina.submit(form, name="Ink", prompt="ink of {prompt}", settings="steps 9"))
+    form = await form_of(ravi, prompt="{red, blue} __animal__", style="ink")
+    await ravi.submit(form)
+    await ravi.wait_for_message(lambda message: "ink of blue cat" in text_of(message))
+    recipes = [job.recipe for job in await jobs_of(served.store)]
+    assert [(recipe.prompt, recipe.style) for recipe in recipes] == [
+        ("ink of red cat", "Ink"),
+        ("ink of blue cat", "Ink"),
+    ]
+    assert {recipe.num_inference_steps for recipe in recipes} == {9}
+
+
+async def test_a_mistake_in_a_list_gives_what_was_typed_back(served: Served, mina: Member) -> None:
+    assert "without spaces" in await add_list(mina, "two words", "a lot of work")
+    back = await mina.wait_for_message(lambda message: "a lot of work" in text_of(message))
+    assert ephemeral(back)
