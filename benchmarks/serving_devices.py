@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -167,6 +168,10 @@ class SimulatedDevices:
             for device, length in lengths.items()
         ]
         return SimulatedRun(clock=self._clock, end=max(ends))
+
+    def estimate(self, weights: Mapping[int, tuple[float, float]]) -> NoReturn:
+        """Refuse: nobody here asks for previews."""
+        raise NotImplementedError(weights)
 
     def decode(self, seats: Sequence[int]) -> Mapping[int, SimulatedPicture]:
         """Decode the pictures in these seats, wave by wave."""

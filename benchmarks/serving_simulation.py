@@ -113,6 +113,7 @@ def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> PendingRequ
         facts=(FACTS, FACTS),
         picture=None,
         rows=ROWS,
+        estimates=ROWS,
         evaluations=arrival.steps,
         init_noise_sigma=1.0,
         init_latent_scale=0.0,

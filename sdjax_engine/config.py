@@ -69,7 +69,7 @@ class EngineConfig:
 
     Of each device's memory `device_memory` bytes are used (0: what the device says). Devices that answer
     nothing for `stuck_after` seconds, beyond twenty times what their work usually takes, are taken for stuck
-    (0: never).
+    (0: never). A request that wants previews gets one at most every `preview_seconds` (0: never).
     """
 
     models: tuple[ModelSpec, ...]
@@ -82,6 +82,7 @@ class EngineConfig:
     start_pictures: bool = True
     device_memory: int = 0
     stuck_after: float = 300.0
+    preview_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what can never work with a ValueError that says so."""
@@ -92,7 +93,7 @@ class EngineConfig:
             raise ValueError(f"a device cannot have {self.seats_per_device} seats")
         if self.cpu_devices < 0:
             raise ValueError(f"the CPU cannot be split into {self.cpu_devices} devices")
-        for name in ("device_memory", "stuck_after"):
+        for name in ("device_memory", "stuck_after", "preview_seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} cannot be {getattr(self, name)}, less than nothing")
         if self.lanes == ():

@@ -139,13 +139,22 @@ class Engine:
             return self._registry.seats
         return self._thread.queues[lane].device.seats
 
+    def checks_pictures(self, model: str) -> bool:
+        """Whether the checkpoint of a model has a safety checker that is in use; KeyError for no model."""
+        return self._models[model].networks.safety_checker is not None
+
     def seconds_per_image(self, lane: Lane) -> float | None:
         """How long images of this lane took lately from their seat to their pixels; None before the first."""
         queue = self._thread.queues.get(lane)
         return None if queue is None else queue.seconds_per_image
 
     def submit(
-        self, request: Request, *, start: Fitted | None = None, on_progress: OnProgress | None = None
+        self,
+        request: Request,
+        *,
+        start: Fitted | None = None,
+        on_progress: OnProgress | None = None,
+        previews: bool = False,
     ) -> Future[Image]:
         """Put the request in line; where its lane is not ready yet, it waits for that.
 
@@ -154,8 +163,9 @@ class Engine:
 
         The future always ends: with the image, with PaintingFailed, with DevicesFailed where its lane could
         not be made ready, cancelled, or with EngineClosed should the engine itself break. `on_progress` is
-        called on the engine's thread when the image gets its seat, with step 0, and at each run's end; the
-        future's callbacks are called there too. Keep them short.
+        called on the engine's thread when the image gets its seat, with step 0, and at each run's end, with
+        `previews` sometimes with a small picture of what is painted so far. The future's callbacks are
+        called there too. Keep them short.
         Raises InvalidRequest and EngineClosed.
         """
         model = self._models.get(request.model)
@@ -163,7 +173,9 @@ class Engine:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
         lane = request.lane
         model.offer.check(request)
-        pending = PendingRequest(prepared=model.prepare(request, start), on_progress=on_progress)
+        pending = PendingRequest(
+            prepared=model.prepare(request, start), on_progress=on_progress, previews=previews
+        )
         registry, intake = self._registry, self._thread.intake
         offered = self._thread.queues if registry is None else registry.lanes
         from_picture = pending.prepared.picture is not None

@@ -311,11 +311,16 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far one image is, told at the end of a run; `trouble` says why it was started again."""
+    """How far one image is, told at the end of a run; `trouble` says why it was started again.
+
+    `preview` is sometimes a small picture of what is painted so far, uint8 `(height / n, width / n, 3)`,
+    n being the factor of the autoencoder.
+    """
 
     step: int
     steps: int
     trouble: Trouble | None = None
+    preview: npt.NDArray[np.uint8] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,6 +42,7 @@ def prepared(*, seed: int = 1, evaluations: int = 4, prompt: str = "anything") -
         facts=(FACTS, FACTS),
         picture=None,
         rows=NOTHING,
+        estimates=np.tile(np.array([0.0, 1.0], np.float32), (evaluations, 1)),
         evaluations=evaluations,
         init_noise_sigma=1.0,
         init_latent_scale=0.0,
@@ -97,6 +98,20 @@ class ScriptedPicture:
         """Return the latents, as the script has it."""
         self.script.on_call("fetch latents")
         return latents_of(self.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptedEstimates:
+    """Latents that tell the seed of the request in each seat of `seeds`."""
+
+    script: Script
+    seats: int
+    seeds: Mapping[int, int]
+
+    def fetch(self) -> npt.NDArray[np.float32]:
+        """Return the latents, as the script has it."""
+        self.script.on_call("fetch estimates")
+        return np.stack([latents_of(self.seeds.get(seat, 0)) for seat in range(self.seats)])
 
 
 class ScriptedDevices:
@@ -161,6 +176,14 @@ class ScriptedDevices:
             self._expect(done == start, f"seat {seat} goes on at {start} instead of {done}")
             self._taken[seat] = sitting, stop
         return ScriptedRun(script=self.script)
+
+    def estimate(self, weights: Mapping[int, tuple[float, float]]) -> ScriptedEstimates:
+        """Estimate the latents of these seats, which must have some evaluations."""
+        self.script.on_call("estimate")
+        for seat in weights:
+            self._expect(self._taken[seat][1] > 0, f"seat {seat} has nothing to show yet")
+        seeds = {seat: self._taken[seat][0].request.seed for seat in weights}
+        return ScriptedEstimates(script=self.script, seats=self.seats, seeds=seeds)
 
     def decode(self, seats: Sequence[int]) -> dict[int, ScriptedPicture]:
         """Decode the pictures in these seats."""

@@ -156,6 +156,7 @@ def without_last_row(table: Table) -> Table:
     """Return the table without its last evaluation."""
     return Table(
         rows=table.rows[:-1],
+        estimates=table.estimates[:-1],
         init_noise_sigma=table.init_noise_sigma,
         init_latent_scale=table.init_latent_scale,
         first_level=table.first_level,

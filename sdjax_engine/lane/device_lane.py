@@ -88,6 +88,17 @@ class Run:
         np.asarray(self.done)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimates:
+    """Estimates of the finished latents of all seats, being copied to the host."""
+
+    latents: jax.Array = field(repr=False)
+
+    def fetch(self) -> npt.NDArray[np.float32]:
+        """Wait for the estimates, (seats, h, w, c); raises the devices' error."""
+        return np.asarray(self.latents)
+
+
 def why_no_picture(latents: npt.NDArray[np.float32]) -> str:
     """Return the reason, as a sentence, why latents (h, w, c) made a picture that is not finite."""
     if not np.isfinite(latents).all():
@@ -116,6 +127,7 @@ class DeviceLane:
         seats_per_device: int,
         compiler: Compiler,
         start_pictures: bool = True,
+        previews: bool = False,
     ) -> None:
         self.lane = lane
         self._model = model
@@ -123,9 +135,10 @@ class DeviceLane:
         self._decodes_in_parallel = devices.is_cpu(model.mesh)
         self._queue_decoding = self._decoding_queue()
         self._later = LaterPrograms()
+        self._makes_previews = previews
         shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
         with_begin = start_pictures or bool(model.networks.further_channels)
-        self._use(shapes, compile_lane(shapes, compiler, self._later if with_begin else None))
+        self._use(shapes, self._compiled(shapes, self._later if with_begin else None))
         self._no_newcomers: Newcomer[npt.NDArray[Any]] = zeros(shapes.newcomer)._replace(
             seat=np.full(shapes.devices, -1, np.int32)
         )
@@ -137,6 +150,9 @@ class DeviceLane:
     def _use(self, shapes: LaneShapes, programs: LanePrograms) -> None:
         self._shapes, self._programs = shapes, programs
         self.seats, self.seats_per_device = shapes.seats, shapes.seats_per_device
+
+    def _compiled(self, shapes: LaneShapes, later: LaterPrograms | None = None) -> LanePrograms:
+        return compile_lane(shapes, self._compiler, later, previews=self._makes_previews)
 
     @property
     def need(self) -> Need:
@@ -203,6 +219,20 @@ class DeviceLane:
         self._state, done = self._programs.denoise(self._model.arrays.unet, self._seated, start, stop)
         return Run(done=done)
 
+    def estimate(self, weights: Mapping[int, tuple[float, float]]) -> Estimates:
+        """Estimate the finished latents of these seats, and start to copy them to the host.
+
+        `weights` are those of `Table.estimates` after the seat's last evaluation.
+        """
+        assert self._programs.estimate is not None, "a lane without previews is asked for none"
+        by_seat = np.zeros((self.seats, 2), np.float32)
+        for seat, each in weights.items():
+            by_seat[seat] = each
+        state = self._seated
+        estimated = self._programs.estimate(state.x, state.history, state.start, by_seat)
+        estimated.copy_to_host_async()
+        return Estimates(latents=estimated)
+
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         """Decode the pictures in these seats and start to copy them to the host."""
         pictures: dict[int, Picture] = {}
@@ -248,7 +278,7 @@ class DeviceLane:
             return True
         self._free()
         shapes = replace(self._shapes, seats_per_device=fewer)
-        programs = compile_lane(shapes, self._compiler)
+        programs = self._compiled(shapes)
         state = programs.empty()
         with self._later.changing:
             self._use(shapes, programs)

@@ -23,13 +23,14 @@ from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
 
 @dataclass(frozen=True, kw_only=True)
 class LanePrograms:
-    """One lane's compiled programs for a number of seats."""
+    """One lane's compiled programs for a number of seats; without `estimate` it makes no previews."""
 
     empty: Program
     admit: Program
     denoise: Program
     take: Program
     decode: Program
+    estimate: Program | None = None
 
     def working(
         self, begin: Program | None, decode_in_float32: Program | None, *, decodes_in_parallel: bool
@@ -40,7 +41,7 @@ class LanePrograms:
         program. The output of `empty` is the seats' own memory.
         """
         decoding = most_working_memory(self.decode, decode_in_float32)
-        others = most_working_memory(self.admit, self.denoise, self.take, begin)
+        others = most_working_memory(self.admit, self.denoise, self.take, self.estimate, begin)
         return decoding + others if decodes_in_parallel else max(decoding, others)
 
 
@@ -63,8 +64,13 @@ class LaterPrograms:
     changing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
-def compile_lane(shapes: LaneShapes, compiler: Compiler, later: LaterPrograms | None = None) -> LanePrograms:
-    """Compile the programs of a lane, and `begin` for `later` if given; the longest in a second thread."""
+def compile_lane(
+    shapes: LaneShapes, compiler: Compiler, later: LaterPrograms | None = None, *, previews: bool = False
+) -> LanePrograms:
+    """Compile the programs of a lane, the longest in a second thread.
+
+    `begin` is compiled for `later` if given, `estimate` with `previews`.
+    """
     with ThreadPoolExecutor(1, thread_name_prefix="compile") as pool:
         denoise = pool.submit(compile_denoise, shapes, compiler)
         if later is not None:
@@ -74,6 +80,7 @@ def compile_lane(shapes: LaneShapes, compiler: Compiler, later: LaterPrograms | 
             admit=compile_admit(shapes, compiler),
             take=compile_take(shapes, compiler),
             decode=compile_decode(shapes, compiler),
+            estimate=compile_estimate(shapes, compiler) if previews else None,
             denoise=denoise.result(),
         )
 
@@ -129,6 +136,18 @@ def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
         donate=(1,),
         facts=shapes.facts,
         options=devices.network_options(),
+    )
+
+
+def compile_estimate(shapes: LaneShapes, compiler: Compiler) -> Program:
+    """(x, history, start, weights) → estimates of the finished latents (seats, h, w, c)."""
+    state = shapes.state
+    return compiler.compile(
+        f"{shapes.lane} estimate",
+        traced.estimate,
+        *(state.x, state.history, state.start, shapes.rows(shapes.seats, 2)),
+        specs=(BY_SEAT,) * 4,
+        facts=shapes.facts,
     )
 
 

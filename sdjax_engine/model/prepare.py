@@ -48,8 +48,9 @@ class Prepared:
     """The inputs of the compiled programs for one request.
 
     `texts` are the negative prompt and the prompt, `facts` their counts of tokens; `rows` is the sampler's
-    table of `evaluations` rows, padded to (MAX_ROWS, ROW); `time_ids` are the sizes that the UNet is
-    conditioned on, `loras` the rows of the LoRA bank that the seat gathers.
+    table of `evaluations` rows, padded to (MAX_ROWS, ROW); `estimates` are the weights by which a preview
+    estimates the finished latents after each evaluation, (evaluations, 2); `time_ids` are the sizes that the
+    UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers.
     """
 
     request: Request
@@ -57,6 +58,7 @@ class Prepared:
     facts: tuple[PromptFacts, PromptFacts]
     picture: Fitted | None
     rows: npt.NDArray[np.float32] = field(repr=False)
+    estimates: npt.NDArray[np.float32] = field(repr=False)
     evaluations: int
     init_noise_sigma: float
     init_latent_scale: float
@@ -113,6 +115,7 @@ class Preparation:
             facts=(facts[0], facts[1]),
             picture=start,
             rows=rows,
+            estimates=table.estimates,
             evaluations=evaluations,
             init_noise_sigma=table.init_noise_sigma,
             init_latent_scale=table.init_latent_scale,

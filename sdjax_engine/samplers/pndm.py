@@ -12,7 +12,7 @@ import numpy as np
 
 from sdjax_engine.samplers.config import SchedulerConfig
 from sdjax_engine.samplers.schedules import alphas_cumprod, spaced_timesteps
-from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Kept, Level, Mix, Table
 
 FIRST_WEIGHTS = (
     (1.0,),
@@ -68,8 +68,9 @@ class PNDM(SchedulerConfig):
             scale, of_output = scale + of_eps * (1 - a) ** 0.5, of_eps * a**0.5
         else:
             of_output = of_eps
+        kept = Kept.V if self.prediction_type == "v_prediction" else Kept.EPS
         weights = FIRST_WEIGHTS[index] if index < len(FIRST_WEIGHTS) else LATER_WEIGHTS
         h = [of_output * weight for weight in weights]
         x = Mix(r=scale, h=h) if index == 1 else Mix(x=scale, h=h)
         r = Mix(x=1.0) if index == 0 else Mix(r=1.0)
-        return Evaluation(level=level, t=t, p=0.0, q=1.0, x=x, r=r)
+        return Evaluation(level=level, t=t, p=0.0, q=1.0, x=x, r=r, kept=kept)

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -125,13 +125,32 @@ CLEAN = Level(latents=1.0, noise=0.0)
 """The level of a finished picture."""
 
 
+class Kept(Enum):
+    """What a method keeps of the network's output as h_0."""
+
+    X_0 = "the estimate of the finished picture"
+    EPS = "the estimate of the noise"
+    V = "the velocity of v-prediction"
+    FLOW = "the velocity of a flow: noise less picture"
+
+    def estimate(self, before: Level, after: Level) -> tuple[float, float]:
+        """Return the weights of x' and h_0 in the estimate of x_0; h_0 is of `before`, x' of `after`."""
+        latents, noise = after
+        if self is Kept.EPS:
+            return 1 / latents, -noise / latents
+        if self is Kept.V:
+            part = before.latents * latents + before.noise * noise
+            return before.latents / part, -noise / part
+        return (1.0, -noise) if self is Kept.FLOW else (0.0, 1.0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """One row by name: the network's input, what is kept of its output, and the two rows of M.
 
     `level` is that of the x which the evaluation starts from, as the reference's `add_noise` makes it.
-    `t` is the timestep the network is told, `s` the factor on its input. `r` leaves the saved tensor
-    as it is unless told otherwise.
+    `kept` says what h_0 is. `t` is the timestep the network is told, `s` the factor on its input. `r` leaves
+    the saved tensor as it is unless told otherwise.
     """
 
     level: Level
@@ -141,6 +160,7 @@ class Evaluation:
     q: float
     x: Mix
     r: Mix = REST
+    kept: Kept = Kept.X_0
 
     def row(self, kept: Level) -> list[float]:
         """Return the numbers in the order of `Column`, `kept` being the level after the evaluation."""
@@ -157,10 +177,12 @@ class Table:
 
     `rows` is float32 `(evaluations, ROW)` and read-only. The first x is standard noise times
     `init_noise_sigma`, and the latents of the picture to start from, if any, times
-    `init_latent_scale`. Progress is told in evaluations: PNDM makes one more than its steps.
+    `init_latent_scale`. Progress is told in evaluations: PNDM makes one more than its steps. `estimates`,
+    float32 `(evaluations, 2)`, are the weights of x' and h_0 in the estimate of x_0 after each evaluation.
     """
 
     rows: npt.NDArray[np.float32] = field(repr=False)
+    estimates: npt.NDArray[np.float32] = field(repr=False)
     init_noise_sigma: float
     init_latent_scale: float = 0.0
     first_level: Level = CLEAN
@@ -169,7 +191,7 @@ class Table:
     def of(cls, evaluations: Sequence[Evaluation], *, init_noise_sigma: float = 1.0) -> Table:
         """Round `evaluations` to rows; `UnreadableCheckpoint` where the schedule has no finite ones."""
         kept = [*(evaluation.level for evaluation in evaluations[1:]), CLEAN]
-        pairs = zip(evaluations, kept, strict=True)
+        pairs = list(zip(evaluations, kept, strict=True))
         rows = np.array([evaluation.row(level) for evaluation, level in pairs]).astype(np.float32)
         if not np.isfinite(rows).all():
             first = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
@@ -177,7 +199,13 @@ class Table:
                 f"the scheduler config gives no finite coefficients at timestep {evaluations[first].t:g}"
             )
         rows.setflags(write=False)
-        return cls(rows=rows, init_noise_sigma=init_noise_sigma, first_level=evaluations[0].level)
+        weights = [evaluation.kept.estimate(evaluation.level, after) for evaluation, after in pairs]
+        return cls(
+            rows=rows,
+            estimates=np.array(weights).astype(np.float32),
+            init_noise_sigma=init_noise_sigma,
+            first_level=evaluations[0].level,
+        )
 
     def on_picture(self) -> Table:
         """Return the same table for a first x made of a picture's latents, noisy to its first level."""

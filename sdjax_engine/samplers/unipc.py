@@ -17,7 +17,7 @@ from sdjax_engine.samplers.schedules import (
     x_0_weights,
 )
 from sdjax_engine.samplers.sigmas import SigmaConfig, multistep_timesteps
-from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
+from sdjax_engine.samplers.tables import Evaluation, Kept, Level, Mix, Table
 
 # Names of kindred solvers that the reference reads as its own nearest one.
 Solver = Annotated[
@@ -65,7 +65,15 @@ class UniPC(SigmaConfig):
                 corrected = self._corrected(orders[index - 1], sigmas[: index + 1])
             x, r = self._predicted(corrected, orders[index], sigmas[: index + 2]), corrected
             evaluations.append(
-                Evaluation(level=Level(alpha, sigma), t=timesteps[index], p=p, q=q, x=_mix(x), r=_mix(r))
+                Evaluation(
+                    level=Level(alpha, sigma),
+                    t=timesteps[index],
+                    p=p,
+                    q=q,
+                    x=_mix(x),
+                    r=_mix(r),
+                    kept=Kept.X_0 if self.predict_x0 else Kept.EPS,
+                )
             )
         return Table.of(evaluations)
 

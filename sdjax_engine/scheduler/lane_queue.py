@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane, SafetyScores
 from sdjax_engine.scheduler.pending import PendingRequest
+from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import RunLimits, Seats
 
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
@@ -38,6 +39,14 @@ class Run(Protocol):
 
     def wait(self) -> None:
         """Return when the devices have made the evaluations; raises the error of the devices."""
+        ...
+
+
+class Estimates(Protocol):
+    """Estimates of the finished latents of every seat, on their way from the devices."""
+
+    def fetch(self) -> npt.NDArray[np.float32]:
+        """Wait for the estimates, (seats, h, w, c); raises the error of the devices."""
         ...
 
 
@@ -114,6 +123,10 @@ class SeatDevices(Protocol):
         """Make the evaluations from start up to stop in each of these seats."""
         ...
 
+    def estimate(self, weights: Mapping[int, tuple[float, float]]) -> Estimates:
+        """Estimate the finished latents of these seats by the weights of `Table.estimates`."""
+        ...
+
     def decode(self, seats: Sequence[int]) -> Mapping[int, Picture]:
         """Decode the pictures in these seats and start their way to the host."""
         ...
@@ -148,6 +161,7 @@ class LaneQueue:
 
     `quickest_evaluation` and `slowest_queueing` are quantiles of lately: the least that an evaluation took,
     the most that the host took to queue a run. `broken` says that the seats on the devices need a reset.
+    Without `previews` no request gets any.
     """
 
     device: SeatDevices
@@ -157,6 +171,7 @@ class LaneQueue:
     quickest_evaluation: RecentQuantile = field(default_factory=lambda: RecentQuantile(QUICKEST), repr=False)
     slowest_queueing: RecentQuantile = field(default_factory=lambda: RecentQuantile(SLOWEST), repr=False)
     broken: bool = False
+    previews: Previews | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Copy the values of the lane on the devices that never change."""

@@ -17,8 +17,12 @@ the devices breaks no other image. A request that is touched a second time is an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from sdjax_engine.lane.device_lane import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
@@ -179,6 +183,7 @@ class Scheduler:
         table.plan_run(batch, limits)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
         batch.run = self._call(queue, limits.long, device.denoise, spans)
+        self._queue_estimates(batch)
         last = {span.seat: span.request for span in batch.spans if span.last}
         if last:
             decoded = self._call(queue, limits.long, device.decode, list(last))
@@ -204,8 +209,9 @@ class Scheduler:
             queue.learn_run(seconds, batch.evaluations)
         if batch.queueing is not None:
             queue.slowest_queueing.add(batch.queueing)
+        previews = self._previews(batch)
         for span in batch.spans:
-            span.request.tell(span.stop)
+            span.request.tell(span.stop, preview=previews.get(span.seat))
         if batch.pictures:
             self._deliver(batch)
 
@@ -247,6 +253,31 @@ class Scheduler:
         )
         self._table.remove(pending)
         pending.give(image)
+        self._learn_colours(queue, picture, pixels)
+
+    def _queue_estimates(self, batch: InFlightBatch) -> None:
+        """Queue the estimates for the previews that are due after a run."""
+        queue = batch.queue
+        if queue.previews is None or not (weights := queue.previews.due(batch.spans, batch.queued_at)):
+            return
+        with without_previews(queue):
+            batch.estimates = self._call(queue, 1, queue.device.estimate, weights)
+            batch.previewed = list(weights)
+
+    def _previews(self, batch: InFlightBatch) -> Mapping[int, npt.NDArray[np.uint8]]:
+        """Wait for the previews after a run that has landed, by seat."""
+        queue = batch.queue
+        if batch.estimates is not None and queue.previews is not None:
+            with without_previews(queue):
+                estimates = self._call(queue, 1, batch.estimates.fetch)
+                return queue.previews.pixels(estimates, batch.previewed)
+        return {}
+
+    def _learn_colours(self, queue: LaneQueue, picture: Picture, pixels: npt.NDArray[np.uint8]) -> None:
+        """Fit the colours of previews to a finished picture."""
+        if queue.previews is not None and queue.previews.latent_rgb.learns:
+            with without_previews(queue):
+                queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)
 
     def _decode_again(self, queue: LaneQueue, pending: PendingRequest, picture: Picture) -> None:
         latents = self._call(queue, 1, picture.fetch_latents)
@@ -313,6 +344,16 @@ class Scheduler:
     def _fail(self, pending: PendingRequest, error: EngineError) -> None:
         self._table.remove(pending)
         pending.fail(error)
+
+
+@contextmanager
+def without_previews(queue: LaneQueue) -> Iterator[None]:
+    """Let a lane make no more previews after an error; its pictures are not concerned."""
+    try:
+        yield
+    except Exception:
+        logger.exception("%s makes no more previews", queue.lane)
+        queue.previews = None
 
 
 def failed(error: Exception) -> PaintingFailed:

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+import numpy as np
+import numpy.typing as npt
+
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import EngineError, Image, OnProgress, Progress, Trouble
 
@@ -47,13 +50,14 @@ class PendingRequest:
     """A request in the engine.
 
     The future may be cancelled at any moment, from any thread; the cancellation or the answer counts,
-    whichever comes first. `attempts` counts how often the request was started again; `decoded_again` says
-    whether its latents have been decoded a second time.
+    whichever comes first. With `previews`, its progress brings previews. `attempts` counts how often the
+    request was started again; `decoded_again` says whether its latents have been decoded a second time.
     """
 
     prepared: Prepared
     future: Future[Image] = field(default_factory=Future)
     on_progress: OnProgress | None = None
+    previews: bool = False
     seated_at: float = 0.0
     attempts: int = 0
     decoded_again: bool = False
@@ -94,10 +98,11 @@ class PendingRequest:
         if self._may_answer():
             self.future.set_exception(error)
 
-    def tell(self, evaluation: int) -> None:
+    def tell(self, evaluation: int, *, preview: npt.NDArray[np.uint8] | None = None) -> None:
         """Call the caller back with the step that is reached; an error of the callback is logged."""
         steps = self.prepared.request.num_inference_steps
-        self._tell(Progress(step=round(evaluation / self.prepared.evaluations * steps), steps=steps))
+        step = round(evaluation / self.prepared.evaluations * steps)
+        self._tell(Progress(step=step, steps=steps, preview=preview))
 
     def tell_trouble(self, trouble: Trouble) -> None:
         """Call the caller back with the reason why the request is started again."""

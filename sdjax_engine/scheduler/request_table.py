@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, Run
+from sdjax_engine.scheduler.lane_queue import Estimates, LaneQueue, Picture, Run
 from sdjax_engine.scheduler.pending import PendingRequest, State
 from sdjax_engine.scheduler.seats import Placement, RunLimits, Span
 
@@ -24,11 +24,12 @@ from sdjax_engine.scheduler.seats import Placement, RunLimits, Span
 class InFlightBatch:
     """Work that the devices have and the host has not waited for: a run with the pictures that it finishes.
 
-    Without a `run` it is the decoding of latents alone. `pictures` are None until their decoding is queued; a
-    request leaves them when it is answered or starts again. `landed` says that the devices have done the
-    work. `wanted` seats were charged to the lane for `charged` seconds when the batch was queued, at
-    `queued_at`. `queueing` is how many seconds the host took to queue it. It is `uneven` where some devices
-    start it later than others, because they decode first.
+    `estimates` are those of the `previewed` seats after the run, None in most runs. Without a `run` it is the
+    decoding of latents alone. `pictures` are None until their decoding is queued; a request leaves them when
+    it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
+    charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how
+    many seconds the host took to queue it. It is `uneven` where some devices start it later than others,
+    because they decode first.
     """
 
     queue: LaneQueue
@@ -36,6 +37,8 @@ class InFlightBatch:
     spans: list[Span[PendingRequest]] = field(default_factory=list)
     evaluations: int = 0
     run: Run | None = None
+    estimates: Estimates | None = None
+    previewed: list[int] = field(default_factory=list)
     pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
     queueing: float | None = None
     landed: bool = False

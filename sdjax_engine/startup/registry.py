@@ -21,11 +21,13 @@ from sdjax_engine.lane.seat_count import FoundSeats, open_lane
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
+from sdjax_engine.model.latent_rgb import FOLDER, LatentRGB
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import DevicesFailed, EngineError, Lane, Offer
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
+from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup.usage import Usage
@@ -70,6 +72,7 @@ class Registry:
     new_seats: NewSeats = Seats
     _with_pictures: set[str] = field(default_factory=set, init=False)
     _with_retry: set[Lane] = field(default_factory=set, init=False)  # asked for before the lane was open
+    _latent_rgb: dict[str, LatentRGB] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
@@ -139,7 +142,8 @@ class Registry:
             device = open_lane(
                 partial(self._device, lane), lane, self.residency, self.seats_per_device, self._found
             )
-        return LaneQueue(device=device, seats=self._seats(device.seats_per_device))
+        seats = self._seats(device.seats_per_device)
+        return LaneQueue(device=device, seats=seats, previews=self._previews(lane.model))
 
     def first_queue(self) -> LaneQueue:
         """Make the most used lane ready, its model on the devices; raises DevicesFailed."""
@@ -160,7 +164,19 @@ class Registry:
             seats_per_device=seats_per_device,
             compiler=self.compiler,
             start_pictures=False,
+            previews=self.config.preview_seconds > 0,
         )
+
+    def _previews(self, model: str) -> Previews | None:
+        """Return the previews of a lane of this model; None where they are off."""
+        seconds, loaded, folder = self.config.preview_seconds, self.models[model], self.config.cache_dir
+        if not seconds:
+            return None
+        with self._lock:
+            if model not in self._latent_rgb:
+                file = None if folder is None else folder / FOLDER / f"{loaded.fingerprint[:20]}.json"
+                self._latent_rgb[model] = LatentRGB(loaded.latent_channels, file)
+            return Previews(seconds=seconds, latent_rgb=self._latent_rgb[model])
 
     @property
     def _found(self) -> FoundSeats:

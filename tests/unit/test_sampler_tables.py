@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 from schedules import FLOW, ON_NOISE, SD, config_for
 
+from sdjax_engine.denoising import traced
+from sdjax_engine.denoising.state import StartPicture
 from sdjax_engine.request import InvalidRequest, Sampler
 from sdjax_engine.samplers import plan
 from sdjax_engine.samplers.ddim import DDIM
@@ -47,13 +50,30 @@ def again(sampler: Sampler, steps: int) -> int:
 
 def run(table: Table, *, network: Any, z0: jax.Array) -> jax.Array:
     """Sample one seat to the end, with fresh noise for every evaluation."""
+    *_, (x, _) = states(table, network=network, z0=z0)
+    return x[0]
+
+
+def states(table: Table, *, network: Any, z0: jax.Array) -> Iterator[tuple[jax.Array, jax.Array]]:
+    """The latents of one seat, and what its method keeps, after each evaluation."""
     x = z0[None] * table.init_noise_sigma
     r, history = jnp.zeros_like(x), empty_history(x)
     for index, numbers in enumerate(table.rows):
         row = jnp.asarray(numbers)[None]
         m = network(network_input(x, row), timestep(row))
         x, r, history = advance(x, r, history, m, noise(index, *x.shape), row)
-    return x[0]
+        yield x, history
+
+
+def estimates(table: Table, *, network: Any, z0: jax.Array) -> Iterator[jax.Array]:
+    """What a preview after each evaluation shows of one seat."""
+    every = states(table, network=network, z0=z0)
+    for weights, (x, history) in zip(table.estimates, every, strict=True):
+        yield traced.estimate(x, history, no_start(x), jnp.asarray(weights)[None])[0]
+
+
+def no_start(x: jax.Array) -> StartPicture:
+    return StartPicture(latents=jnp.zeros_like(x), mask=jnp.ones((*x.shape[:3], 1)), channels=x[..., :0])
 
 
 @pytest.mark.parametrize("sampler", [sampler for sampler in ON_NOISE if sampler is not Sampler.TCD])
@@ -80,6 +100,49 @@ def test_a_flow_that_knows_the_picture_is_led_to_it(steps: int) -> None:
 
     end = run(plan(Sampler.FLOW_EULER, steps, FLOW), network=network, z0=noise(2, *SHAPE))
     np.testing.assert_allclose(end, picture, atol=1e-4)
+
+
+@pytest.mark.parametrize("sampler", [sampler for sampler in ON_NOISE if sampler is not Sampler.TCD])
+def test_the_estimate_after_each_evaluation_is_the_picture_that_the_network_knows(sampler: Sampler) -> None:
+    picture = noise(1, *SHAPE)
+    alpha_bar = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2)
+
+    def network(x: jax.Array, t: jax.Array) -> jax.Array:
+        a = float(np.interp(float(t[0]), np.arange(1000), alpha_bar))
+        return (x - a**0.5 * picture) / (1 - a) ** 0.5
+
+    for estimate in estimates(plan(sampler, 12, SD), network=network, z0=noise(2, *SHAPE)):
+        np.testing.assert_allclose(estimate, picture, atol=2e-2)
+
+
+@pytest.mark.parametrize("stochastic_sampling", [False, True])
+def test_the_estimates_of_a_flow_are_the_picture_that_the_network_knows(stochastic_sampling: bool) -> None:
+    picture = noise(1, *SHAPE)
+
+    def network(x: jax.Array, t: jax.Array) -> jax.Array:
+        return (x - picture) / (float(t[0]) / 1000)
+
+    table = plan(Sampler.FLOW_EULER, 5, {**FLOW, "stochastic_sampling": stochastic_sampling})
+    for estimate in estimates(table, network=network, z0=noise(2, *SHAPE)):
+        np.testing.assert_allclose(estimate, picture, atol=1e-4)
+
+
+@pytest.mark.parametrize("changes", [{"predict_x0": False}, {"prediction_type": "v_prediction"}])
+@pytest.mark.parametrize("sampler", [Sampler.UNIPC, Sampler.PNDM])
+def test_estimates_follow_what_the_method_keeps(sampler: Sampler, changes: dict[str, Any]) -> None:
+    picture = noise(1, *SHAPE)
+    alpha_bar = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2)
+
+    def network(x: jax.Array, t: jax.Array) -> jax.Array:
+        a = float(np.interp(float(t[0]), np.arange(1000), alpha_bar))
+        eps = (x - a**0.5 * picture) / (1 - a) ** 0.5
+        return a**0.5 * eps - (1 - a) ** 0.5 * picture if "prediction_type" in changes else eps
+
+    of_class = {"_class_name": "UniPCMultistepScheduler"} if sampler is Sampler.UNIPC else {}
+    for estimate in estimates(
+        plan(sampler, 12, {**SD, **of_class, **changes}), network=network, z0=noise(2, *SHAPE)
+    ):
+        np.testing.assert_allclose(estimate, picture, atol=5e-2)
 
 
 @pytest.mark.parametrize("sampler", Sampler)

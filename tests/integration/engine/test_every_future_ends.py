@@ -16,13 +16,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted_devices import SHORTAGE, Script, ScriptedDevices, pixels_of, prepared
+from scripted_devices import SHORTAGE, Script, ScriptedDevices, latents_of, pixels_of, prepared
 
+from sdjax_engine.model.latent_rgb import LatentRGB
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import PaintingFailed, Progress, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest, State
+from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
 
@@ -87,6 +89,7 @@ class Evening:
         queue = LaneQueue(
             device=ScriptedDevices(self.script, devices=1, seats_per_device=4),
             seats=Seats(devices=1, seats_per_device=4),
+            previews=Previews(seconds=0.0, latent_rgb=known_colours()),
         )
         self.scheduler = Scheduler({queue.lane: queue}, clock=self.clock, watchdog=self.watchdog())
 
@@ -98,7 +101,7 @@ class Evening:
 
     def come(self, wanted: Prepared) -> None:
         told: list[Progress] = []
-        pending = PendingRequest(prepared=wanted, on_progress=told.append)
+        pending = PendingRequest(prepared=wanted, on_progress=told.append, previews=True)
         self.told[pending] = told
         self.requests.append(pending)
         self.coming.append(pending)
@@ -155,6 +158,14 @@ class Evening:
         self.scheduler.land_everything()
 
 
+def known_colours() -> LatentRGB:
+    """A map that has learnt what the scripted pictures look like, and learns on."""
+    latent_rgb = LatentRGB(4)
+    for seed in range(0, 100, 10):
+        latent_rgb.learn(latents_of(seed), pixels_of(seed))
+    return latent_rgb
+
+
 def check_places(scheduler: Scheduler) -> None:
     """Every request is in one place, and its state names that."""
     table = scheduler._table
@@ -180,6 +191,7 @@ def check_answers(evening: Evening) -> None:
     asked = Counter(pending.prepared.request for pending in evening.requests)
     for pending in evening.requests:
         assert pending.future.done()
+        check_previews(pending, evening.told[pending])
         request = pending.prepared.request
         try:
             image = pending.future.result(0)
@@ -194,6 +206,15 @@ def check_answers(evening: Evening) -> None:
         assert len([each for each in troubles if each is not Trouble.OUT_OF_MEMORY]) == pending.attempts
         if asked[request] == 1:
             assert evening.script.admitted[request] <= 1 + len(troubles), "painted without need"
+
+
+def check_previews(pending: PendingRequest, told: Sequence[Progress]) -> None:
+    """Each preview shows the request's own picture, before its last step."""
+    seed = pending.prepared.request.seed
+    for progress in told:
+        if progress.preview is not None:
+            assert np.array_equal(progress.preview, pixels_of(seed))
+            assert 0 < progress.step < progress.steps
 
 
 CROWD = (
@@ -223,8 +244,16 @@ def spend(events: Mapping[int, Event], *parts: Sequence[Prepared]) -> Evening:
 def test_an_undisturbed_evening_makes_every_call_of_the_devices_and_everybody_has_their_picture() -> None:
     evening = spend({})
     assert all(pending.future.exception(0) is None for pending in evening.requests)
-    made = {"bring", "admit", "denoise", "decode", "decode again", "wait"}
+    made = {"bring", "admit", "denoise", "decode", "decode again", "wait", "estimate", "fetch estimates"}
     assert {*made, "fetch", "fetch safety", "fetch latents"} <= set(evening.calls)
+
+
+@pytest.mark.parametrize("call", ["estimate", "fetch estimates", "fetch latents"])
+def test_previews_that_cannot_be_made_cost_nobody_a_second_start(call: str) -> None:
+    calls = spend({}, CROWD[1:]).calls
+    evening = spend({calls.index(call): Fail()}, CROWD[1:])
+    assert not any(progress.trouble for told in evening.told.values() for progress in told)
+    assert evening.calls.count(call) == 1, "previews go on after an error"
 
 
 @pytest.mark.parametrize("how", [Hang(), Hang(turns=3), Hang(turns=3, fails=True)], ids=str)
