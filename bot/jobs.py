@@ -138,6 +138,10 @@ class SafetyPolicy:
         """Return how a picture with these scores is shown; without scores, openly."""
         if safety is None or not safety.flagged:
             return Showing.SHOW
+        return self.flagged(age_restricted=age_restricted)
+
+    def flagged(self, *, age_restricted: bool) -> Showing:
+        """Return how a flagged picture is shown."""
         return self.age_restricted if age_restricted else self.elsewhere
 
 
@@ -344,13 +348,16 @@ class Position:
 
     `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits. `ahead` counts
     the images of its lane before it. `seconds` is the time until it starts, 0 after the start; `end` is the
-    time until its last picture is painted. Both times are None while they are unknown.
+    time until its last picture is painted. Both times are None while they are unknown. Of the `seats` of its
+    lane, on all workers, so many are `taken` now.
     """
 
     place: int
     ahead: int
     seconds: float | None
     end: float | None = None
+    seats: int = 0
+    taken: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,6 +76,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "settings_channel_right": "Who manages this channel can change its settings: choose yours.",
         "settings_server_right": "Who manages this server can change its settings: choose yours.",
         "settings_name": "“{value}” is no setting: choose from {choices}, with commas between.",
+        "settings_switch": "The setting {name} is on or off, not “{value}”: type one of the two.",
         "settings_number": "The setting {name} takes a number, not “{value}”: type one.",
         "style_name": (
             "A style's name has 1 to {limit} characters, all of which can be seen: choose another name."

@@ -16,6 +16,7 @@ class EngineSection(Section):
     seats_per_device: Annotated[int, Field(ge=0, le=256)] = 0
     cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
     device_memory_gib: Annotated[float, Field(ge=0, le=4096)] = 0.0
+    preview_seconds: Annotated[float, Field(ge=0, le=3600)] = 3.0
     stuck_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
     cache_dir: str = "var/cache"
     cache_group: bool = False

@@ -6,24 +6,31 @@ An edit that is not due, or would wait for another edit, is dropped: the next ed
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+from bot.delivery.pictures import PictureFile
+from bot.delivery.previews import preview_file
 from bot.delivery.refusals import DeliveryDelayed
-from bot.delivery.render import MessageContent, render
+from bot.delivery.render import MessageContent, render, with_preview
 from bot.delivery.sender import Sender
 from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
 from bot.jobs import Job, State
 from bot.log import about
+from bot.store.preferences import PREVIEWS, owners_of_job
 from bot.store.store import Store
 from bot.texts import Texts
+from bot.threads import Threads
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
 PAINTING_SECONDS = 1.5  # between edits of one message
+PREVIEW_SECONDS = 3.0  # the same with a preview
+CHANNEL_SECONDS = 1.0  # between previews in one channel
 WAITING_SECONDS = 5.0
 FOLLOWED = 50  # jobs, in fair order
 EDITS_AT_ONCE = 5
@@ -33,10 +40,15 @@ UNANNOUNCED_SECONDS = 5.0  # a job older than this and without a message lost it
 
 @dataclass(kw_only=True)
 class _Shown:
-    """The content that a message showed last, and when it was edited."""
+    """What a message showed last, and when it was edited.
 
-    content: MessageContent | None
-    at: float
+    `wants_previews` is None until the preferences have been read.
+    """
+
+    content: MessageContent | None = None
+    preview: PictureFile | None = None
+    at: float = 0.0
+    wants_previews: bool | None = None
 
 
 class MessageLocks:
@@ -80,6 +92,8 @@ class Progress:
         self._clock = clock
         self._shown: dict[str, _Shown] = {}
         self._unreachable: set[str] = set()
+        self._preview_at: dict[int, float] = {}  # when a channel got its last preview
+        self._threads = Threads("previews", most=1)
         self._editing: set[asyncio.Task[None]] = set()
 
     async def announce(self, job: Job) -> None:
@@ -136,6 +150,9 @@ class Progress:
         shown = self._shown.get(job.id)
         if shown is None:
             return True
+        if shown.preview is not None:
+            channel_at = self._preview_at.get(job.origin.channel_id, float("-inf"))
+            return now - shown.at >= PREVIEW_SECONDS and now - channel_at >= CHANNEL_SECONDS
         painting = job.state is State.RUNNING
         return now - shown.at >= (PAINTING_SECONDS if painting else WAITING_SECONDS)
 
@@ -158,16 +175,47 @@ class Progress:
         if job.state.final or job.origin.front != self._front:
             return  # the outbox shows the end; another front shows its own jobs
         position = await self._store.positions.of(job_id)
-        content = render(job, position, Texts.for_locale(job.origin.locale))
-        shown = self._shown.setdefault(job_id, _Shown(content=None, at=0.0))
-        before, shown.content, shown.at = shown.content, None, self._clock()
-        if before != content:
-            message_id = await self._sender.edit(job, content)
+        texts = Texts.for_locale(job.origin.locale)
+        content = render(job, position, texts)
+        shown = self._shown.setdefault(job_id, _Shown())
+        preview = await self._preview(job, shown) if job.state is State.RUNNING else None
+        if preview is not None:
+            content = with_preview(content, job, texts)
+        before, shown.content, shown.at = (shown.content, shown.preview), None, self._clock()
+        if before != (content, preview):
+            message_id = await self._send(job, content, preview, shown)
             if job.message_id is None:
                 await self._store.jobs.set_message(job_id, message_id)
-        shown.content = content
+        shown.content, shown.preview = content, preview
+
+    async def _send(
+        self, job: Job, content: MessageContent, preview: PictureFile | None, shown: _Shown
+    ) -> int:
+        """Edit the message; one in which files are refused has no previews from then on."""
+        if preview is None:
+            return await self._sender.edit(job, content)
+        self._preview_at[job.origin.channel_id] = self._clock()
+        try:
+            return await self._sender.edit(job, content, [preview])
+        except DeliveryRefused as error:
+            shown.wants_previews, shown.preview = False, None
+            raise DeliveryDelayed(f"the preview is refused: {error.outcome}") from error
+
+    async def _preview(self, job: Job, shown: _Shown) -> PictureFile | None:
+        """Return the previews of a job's images as one file; None without any, or where they are off."""
+        if shown.wants_previews is None:
+            owners = owners_of_job(job.origin)
+            shown.wants_previews = await self._store.preferences.nearest(PREVIEWS, *owners) is not False
+        previews = await self._store.previews.of(job.id) if shown.wants_previews else {}
+        if not previews:
+            return None
+        recipe = job.recipe
+        size = {"count": len(job.images), "width": recipe.width, "height": recipe.height}
+        return await self._threads.run(functools.partial(preview_file, previews, **size))
 
     def _forget_all_but(self, jobs: Sequence[Job]) -> None:
         active = {job.id for job in jobs}
         self._shown = {key: shown for key, shown in self._shown.items() if key in active}
         self._unreachable &= active
+        oldest = self._clock() - CHANNEL_SECONDS
+        self._preview_at = {channel: at for channel, at in self._preview_at.items() if at > oldest}

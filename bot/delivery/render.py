@@ -34,6 +34,7 @@ SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
 SUBTEXT = "-# "  # Markdown of a small line
+BAR_CELLS, BAR_FULL, BAR_EMPTY = 20, "█", "░"
 
 FAILURES: Mapping[str, str] = MappingProxyType(
     {
@@ -159,6 +160,12 @@ def not_taken(content: MessageContent, texts: Texts) -> MessageContent:
     )
 
 
+def with_preview(content: MessageContent, job: Job, texts: Texts) -> MessageContent:
+    """Return `content` with the previews of a job's images, which are one file."""
+    alt = _shortened(texts.gettext("Preview of {prompt}", prompt=tidy(job.recipe.prompt)))
+    return replace(content, pictures=(PictureContent(artifacts=(), stem="preview", alt=alt),))
+
+
 def with_notice(content: MessageContent, notice: str) -> MessageContent:
     """Return `content` with `notice` before everything else."""
     return replace(content, heading=f"{notice}\n{content.heading}")
@@ -187,9 +194,22 @@ def _active(job: Job, position: Position | None, texts: Texts) -> str:
     if not (job.work.begun or said) and position and position.seconds and round(position.seconds) > 0:
         return " ".join([texts.gettext("Next to be painted."), *_times(position, texts)])
     if position is not None and position.end is not None:
-        end = texts.gettext("Done in about {time}.", time=texts.duration(position.end))
-        return " ".join([*said, _painting(job, texts), end])
-    return " ".join([*said, _painting(job, texts)])
+        said.append(_painting(job, texts))
+        said.append(texts.gettext("Done in about {time}.", time=texts.duration(position.end)))
+    else:
+        said.append(_painting(job, texts))
+    return "\n".join([" ".join(said), *_bar(job, position, texts)])
+
+
+def _bar(job: Job, position: Position | None, texts: Texts) -> Iterator[str]:
+    """Yield a bar over all steps of all pictures, and how full the batch is."""
+    work = job.work
+    full = BAR_CELLS * work.step // work.steps
+    parts = [BAR_FULL * full + BAR_EMPTY * (BAR_CELLS - full), f"{100 * work.step // work.steps} %"]
+    if position is not None and position.seats > 1:
+        fields = {"taken": position.taken, "seats": position.seats}
+        parts.append(texts.gettext("{taken} of {seats} seats of the batch", **fields))
+    yield texts.line(texts.joined(parts), mark=SUBTEXT)
 
 
 def _queued(position: Position | None, texts: Texts) -> str:
@@ -367,6 +387,10 @@ def _picture(
         artifacts=tuple(image.artifact for image in images if image.artifact),
         first=first,
         stem=f"SPOILER_{stem}" if covered else stem,
-        alt=alt if len(alt) <= MAX_ALT else alt[: MAX_ALT - 1] + "…",
+        alt=_shortened(alt),
         spoiler=covered,
     )
+
+
+def _shortened(alt: str) -> str:
+    return alt if len(alt) <= MAX_ALT else alt[: MAX_ALT - 1] + "…"

@@ -98,13 +98,13 @@ class Sender:
         young = self._clock() < origin.token_expires_at - TOKEN_MARGIN
         return young and bool(origin.interaction_token) and origin.interaction_token not in self._dead_tokens
 
-    async def edit(self, job: Job, content: MessageContent) -> int:
-        """Show `content`, without its picture, in the job's own message, and return the message's id.
+    async def edit(self, job: Job, content: MessageContent, files: Sequence[PictureFile] = ()) -> int:
+        """Show `content` with these files in the job's own message, and return the message's id.
 
         Raises `DeliveryRefused` where that can never work, `DeliveryDelayed` where it may later.
         """
         try:
-            return (await self._show(EDITS, Attempt(job=job, content=content))).message_id
+            return (await self._show(EDITS, Attempt(job=job, content=content, files=files))).message_id
         except Refused as error:
             raise DeliveryRefused(error.refusal) from None
 

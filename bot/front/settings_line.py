@@ -12,6 +12,7 @@ from typing import Any
 from bot.errors import UserMistake
 from bot.front.options import echo
 from bot.jobs import Recipe
+from bot.store.preferences import PREVIEWS
 from bot.texts import Texts
 from sdjax_engine.request import SAMPLER_NAMES
 
@@ -23,9 +24,11 @@ NUMBERS: Mapping[str, type[int | float]] = {
     "strength": float,
 }
 LISTS = ("lora", "style")  # their values may have commas
-SETTINGS = ("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "model", "style")
-PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model", "style")
-OF_STYLES = tuple(name for name in PREFERABLE if name != "style")
+PAINTED = ("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "model", "style")
+"""The settings that a picture depends on."""
+SETTINGS = (*PAINTED, PREVIEWS)
+PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model", "style", PREVIEWS)
+OF_STYLES = tuple(name for name in PREFERABLE if name not in ("style", PREVIEWS))
 DIGITS = 20  # more than any number here has
 
 
@@ -49,21 +52,27 @@ def settings_line(recipe: Recipe, names: Texts) -> str:
 def options_line(values: Mapping[str, object], names: Texts) -> str:
     """Return options, by their names, as a line."""
     filled = [name for name in SETTINGS if values.get(name) not in (None, "")]
-    return ", ".join(f"{names.pgettext('name', name)} {_text(values[name])}" for name in filled)
+    return ", ".join(f"{_label(name, names)} {_text(values[name], names)}" for name in filled)
 
 
-def _text(value: object) -> str:
+def _label(name: str, names: Texts) -> str:
+    return names.pgettext("name", "previews") if name == PREVIEWS else names.pgettext("name", name)
+
+
+def _text(value: object, names: Texts) -> str:
+    if isinstance(value, bool):
+        return names.pgettext("switch", "on") if value else names.pgettext("switch", "off")
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = SETTINGS) -> dict[str, Any]:
+def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = PAINTED) -> dict[str, Any]:
     """Return the values by the names of the options, which are among `settings`.
 
     A part without a name continues a list of LoRAs or the name of a style. The last of a repeated name
     counts. Raises UserMistake `settings_name` for an unknown name, `settings_number` for a value that is no
-    number.
+    number, `settings_switch` for one that is neither on nor off.
     """
-    known = {form.casefold(): name for name in settings for form in (name, names.pgettext("name", name))}
+    known = {form.casefold(): name for name in settings for form in (name, _label(name, names))}
     found: dict[str, str] = {}
     last = ""
     for part in filter(None, (part.strip() for part in line.replace("\n", ",").split(","))):
@@ -72,7 +81,7 @@ def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = SET
         if name is None and last in LISTS:
             found[last] += f", {part}"
         elif name is None:
-            choices = ", ".join(names.pgettext("name", each) for each in settings)
+            choices = ", ".join(_label(each, names) for each in settings)
             raise UserMistake("settings_name", value=echo(part), choices=choices)
         else:
             found[name], last = value.strip(), name
@@ -80,6 +89,12 @@ def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = SET
 
 
 def _value(name: str, text: str, names: Texts) -> Any:
+    if name == PREVIEWS:
+        forms = {"on": True, "off": False}
+        forms |= {_text(value, names).casefold(): value for value in forms.values()}
+        if text.casefold() not in forms:
+            raise UserMistake("settings_switch", name=_label(name, names), value=echo(text))
+        return forms[text.casefold()]
     kind = NUMBERS.get(name)
     if kind is None:
         return text

@@ -20,6 +20,7 @@ from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import Verbs, insert
 from bot.store.poison_images import claimable
+from bot.store.previews import put_previews
 from bot.store.rows import among, load_job, notes_values, recipe_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
@@ -30,6 +31,7 @@ MAX_WORKER_DEATHS = 2  # over an image that the devices had begun
 MAX_LOST_LEASES = 4  # of an image that may kill its worker before a heartbeat says that it was begun
 FURTHEST_LEASE = 2 * 3600.0  # the longest that may be configured is an hour
 NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
+NO_PREVIEWS: Mapping[Claim, bytes] = MappingProxyType({})
 _NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
 
 
@@ -61,11 +63,13 @@ class Leases(Verbs):
         ttl: float,
         begun: Collection[Claim] = (),
         troubles: Mapping[Claim, str] = NO_TROUBLES,
+        previews: Mapping[Claim, bytes] = NO_PREVIEWS,
     ) -> set[int]:
         """Renew leases, and store each image's step and the reason why an image in `troubles` was restarted.
 
-        `begun` are the images that the devices have worked on; an image with a step is among them. Returns
-        the ids of images whose lease was lost or which were cancelled: stop painting them.
+        `previews` are new small pictures of images, as WebP files. `begun` are the images that the devices
+        have worked on; an image with a step is among them. Returns the ids of images whose lease was lost or
+        which were cancelled: stop painting them.
         """
         if not claims_with_steps:
             return set()
@@ -88,6 +92,8 @@ class Leases(Verbs):
                     "trouble": _by_image({image_id: told.get(image_id) for image_id in kept}),
                 }
                 await connection.execute(sa.update(images).where(images.c.id.in_(kept)).values(values))
+                shown = {claim.image_id: picture for claim, picture in previews.items()}
+                await put_previews(connection, {image: shown[image] for image in kept if image in shown})
         return steps.keys() - set(kept)
 
     async def complete(

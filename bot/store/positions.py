@@ -189,9 +189,15 @@ class _Outlook:
         spans += [self._waiting(row) for row in ends]
         known = [span for span in spans if span is not None]
         if len(known) < len(spans):
-            return Position(place=place, ahead=ahead, seconds=None)
+            return Position(place=place, ahead=ahead, seconds=None, **self._batch())
         start, end = min(start for start, _ in known), max(end for _, end in known)
-        return Position(place=place, ahead=ahead, seconds=start, end=end)
+        return Position(place=place, ahead=ahead, seconds=start, end=end, **self._batch())
+
+    def _batch(self) -> dict[str, int]:
+        """Return how many seats the lane has, and how many of them have an image."""
+        benches = self.line.benches
+        taken = sum(min(bench.seats, len(bench.running)) for bench in benches)
+        return {"seats": sum(bench.seats for bench in benches), "taken": taken}
 
     def _waiting(self, row: Any) -> Span | None:
         """Return in how many seconds a waiting image starts and ends."""

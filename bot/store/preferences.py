@@ -1,4 +1,4 @@
-"""Preferences: the options of /imagine that persons, channels and servers have instead of the model's."""
+"""Preferences of persons, channels and servers: options of /imagine, and whether previews are shown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.jobs import Origin
 from bot.store.database import Verbs, insert
 from bot.store.tables import preferences
+
+PREVIEWS = "previews"
+"""The preference whether previews are shown; all others are options of /imagine."""
 
 
 class Scope(StrEnum):
@@ -30,6 +34,15 @@ class Owner:
     guild_id: int | None = None
 
 
+def owners_of_job(origin: Origin) -> list[Owner]:
+    """Return whose preferences hold for a job, the nearest first."""
+    owners = [Owner(scope=Scope.ME, id=origin.user_id)]
+    if origin.guild_id is not None:
+        owners.append(Owner(scope=Scope.CHANNEL, id=origin.channel_id, guild_id=origin.guild_id))
+        owners.append(Owner(scope=Scope.SERVER, id=origin.guild_id, guild_id=origin.guild_id))
+    return owners
+
+
 class Preferences(Verbs):
     """The verbs of preferences. Options are plain values by the names of options of /imagine."""
 
@@ -41,6 +54,10 @@ class Preferences(Verbs):
             rows = await connection.execute(sa.select(preferences).where(key.in_(keys)))
             found = {(row.scope, row.owner_id): dict(row.options) for row in rows}
         return [found.get(each, {}) for each in keys]
+
+    async def nearest(self, name: str, *owners: Owner) -> Any:
+        """Return the option of the first of these owners that has it; None where none has."""
+        return next((options[name] for options in await self.of(*owners) if name in options), None)
 
     async def put(self, owner: Owner, options: Mapping[str, Any]) -> None:
         """Replace the options of an owner; without options its row goes."""

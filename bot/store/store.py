@@ -15,6 +15,7 @@ from bot.store.leases import Leases
 from bot.store.offers import Offers
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
+from bot.store.previews import Previews
 from bot.store.retention import Retention
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
@@ -34,6 +35,7 @@ class Store:
         preferences options that persons, channels and servers prefer
         styles      texts and options that servers keep under names
         wildcards   lists of words that servers keep under names
+        previews    small pictures of the images that are being painted
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -53,6 +55,7 @@ class Store:
         self.preferences = Preferences(shared)
         self.styles = Styles(shared)
         self.wildcards = Wildcards(shared)
+        self.previews = Previews(shared)
 
     @classmethod
     async def open(

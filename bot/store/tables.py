@@ -124,6 +124,13 @@ sa.Index(
     postgresql_where=MAYBE_POISON,
 )
 
+previews = sa.Table(
+    "previews",  # of images that are being painted
+    metadata,
+    sa.Column("image_id", sa.ForeignKey("images.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("picture", sa.LargeBinary, nullable=False),
+)
+
 start_pictures = sa.Table(
     "start_pictures",
     metadata,

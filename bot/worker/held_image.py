@@ -6,6 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from bot.jobs import Claim
 from sdjax_engine.request import Image, Progress, Trouble
 
@@ -16,6 +19,7 @@ class HeldImage:
 
     `lost` is true once another worker has the lease, or the job is cancelled. `trouble` is why the engine
     retried the image; it is reset once the image is further than `furthest`, its step before the retry.
+    `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it.
     """
 
     claim: Claim
@@ -27,6 +31,7 @@ class HeldImage:
     lost: bool = False
     seated: bool = False
     start_begun: bool = False
+    preview: npt.NDArray[np.uint8] | None = None
 
     def on_start(self) -> None:
         """Called on the engine's thread: a start picture of this image is being repainted."""
@@ -43,6 +48,13 @@ class HeldImage:
         elif step > self.furthest:
             self.trouble = None
         self.step = step
+        if progress.preview is not None:
+            self.preview = progress.preview
+
+    def take_preview(self) -> npt.NDArray[np.uint8] | None:
+        """Return the newest preview, once."""
+        preview, self.preview = self.preview, None
+        return preview
 
     @property
     def begun(self) -> bool:

@@ -63,6 +63,7 @@ def engine_config(config: Config) -> EngineConfig:
         cache_group=section.cache_group,
         device_memory=int(section.device_memory_gib * 2**30),
         stuck_after=section.stuck_seconds,
+        preview_seconds=section.preview_seconds,
     )
 
 

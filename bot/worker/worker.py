@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -23,6 +23,7 @@ from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
+from bot.worker.preview_files import encode_preview
 from bot.worker.repaint import PNG, Repaint, metadata_of
 from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
@@ -40,6 +41,7 @@ DRAIN_SECONDS = 60.0
 GIVE_BACK_SECONDS = 5.0  # for each image while the worker drains
 HEARTBEAT_SECONDS = 1.0  # also the age of the step that people see
 EXPIRY_SECONDS = 5.0
+PREVIEW_SECONDS = 0.5  # that a heartbeat waits for the files of previews
 
 
 class Worker:
@@ -75,6 +77,7 @@ class Worker:
         self._repaint = Repaint(engine, store, artifacts, starts=self._starts, retry_seconds=lease_seconds)
         self._metrics = metrics or Metrics().worker
         self._threads = Threads("pictures", most=os.cpu_count() or 1)
+        self._preview_threads = Threads("previews", most=1)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
@@ -223,7 +226,7 @@ class Worker:
         start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
         if held.lost:
             return None
-        held.future = self._engine.submit(request, start=start, on_progress=held.on_progress)
+        held.future = self._engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
         finished = asyncio.wrap_future(held.future)
         await asyncio.wait([finished])
         if not finished.cancelled():
@@ -327,13 +330,37 @@ class Worker:
         steps = {held.claim: held.step for held in images.values()}
         begun = {held.claim for held in images.values() if held.begun}
         troubles = {held.claim: held.trouble for held in images.values() if held.trouble is not None}
-        lost = self._store.leases.heartbeat(steps, ttl=self._lease_seconds, begun=begun, troubles=troubles)
+        previews = await self._previews(images.values())
+        lost = self._store.leases.heartbeat(
+            steps, ttl=self._lease_seconds, begun=begun, troubles=troubles, previews=previews
+        )
         for image_id in await lost:
             held = images[image_id]
             held.lost = True
             self._metrics.images.labels("lost").inc()
             if held.future is not None:
                 self._engine.cancel(held.future)
+
+    async def _previews(self, images: Iterable[HeldImage]) -> dict[Claim, bytes]:
+        """Return the files of the previews that are new since the last heartbeat."""
+        taken = ((held.claim, held.take_preview()) for held in images)
+        new = {claim: pixels for claim, pixels in taken if pixels is not None}
+        coarse = {claim for claim in new if self._is_guarded(claim)}
+
+        def encode() -> dict[Claim, bytes]:
+            return {claim: encode_preview(pixels, coarse=claim in coarse) for claim, pixels in new.items()}
+
+        try:
+            return await self._preview_threads.run_within(PREVIEW_SECONDS, encode) if new else {}
+        except Exception:  # the leases are more important
+            log.exception("no previews this time")
+            return {}
+
+    def _is_guarded(self, claim: Claim) -> bool:
+        """Return whether the safety checker may withhold or cover the finished picture."""
+        model = claim.request.model
+        shown = self._policies.get(model, SafetyPolicy()).flagged(age_restricted=claim.age_restricted)
+        return self._engine.checks_pictures(model) and shown is not Showing.SHOW
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

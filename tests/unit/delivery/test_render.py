@@ -54,16 +54,34 @@ def test_who_has_much_waiting_is_told_that_it_comes_later() -> None:
 
 def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> None:
     one = render(job_of(State.RUNNING, step=7), None, ENGLISH)
-    assert one.status == "Painting: step 7 of 20."
+    assert one.status == "Painting: step 7 of 20.\n-# ███████░░░░░░░░░░░░░ · 35 %"
     some = render(job_of(State.DONE, State.RUNNING, State.RUNNING, State.WAITING, step=8), None, ENGLISH)
-    assert some.status == "Painting: step 36 of 80, 1 of 4 pictures finished."
+    assert some.status.startswith("Painting: step 36 of 80, 1 of 4 pictures finished.\n")
     assert labels(some) == ["cancel:abc"]
 
 
 def test_a_job_being_painted_says_when_it_is_done() -> None:
     soon = Position(place=0, ahead=0, seconds=0.0, end=8.4)
     said = render(job_of(State.RUNNING, step=7), soon, ENGLISH).status
-    assert said == "Painting: step 7 of 20. Done in about 8 s."
+    assert said.startswith("Painting: step 7 of 20. Done in about 8 s.\n")
+
+
+@pytest.mark.parametrize(
+    ("locale", "batch"),
+    [
+        ("en-US", "3 of 4 seats of the batch"),
+        ("ko", "배치의 4자리 중 3자리 사용 중"),
+        ("zh-CN", "本批 4 个位置中已用 3 个"),
+    ],
+)
+def test_a_job_being_painted_says_how_full_the_batch_is_where_it_has_several_seats(
+    locale: str, batch: str
+) -> None:
+    texts = Texts.for_locale(locale)
+    shared = Position(place=0, ahead=0, seconds=0.0, end=8.4, seats=4, taken=3)
+    assert render(job_of(State.RUNNING, step=7), shared, texts).status.endswith(f" · 35 % · {batch}")
+    alone = replace(shared, seats=1, taken=1)
+    assert render(job_of(State.RUNNING, step=7), alone, texts).status.endswith(" · 35 %")
 
 
 def test_a_job_that_a_worker_holds_and_has_not_begun_says_when_it_starts() -> None:
@@ -76,9 +94,9 @@ def test_a_job_that_a_worker_holds_and_has_not_begun_says_when_it_starts() -> No
 def test_what_begins_anew_says_why_once_and_a_cause_of_a_later_version_is_left_out(trouble: Trouble) -> None:
     states = (State.RUNNING, State.RUNNING, State.DONE)
     said = render(job_of(*states, step=2, trouble=trouble), None, ENGLISH).status
-    assert said == f"{TROUBLES[trouble]} Painting: step 24 of 60, 1 of 3 pictures finished."
+    assert said.startswith(f"{TROUBLES[trouble]} Painting: step 24 of 60, 1 of 3 pictures finished.\n")
     unknown = render(job_of(State.RUNNING, trouble="melted"), None, ENGLISH).status
-    assert unknown == "Painting: step 0 of 20."
+    assert unknown.startswith("Painting: step 0 of 20.\n")
 
 
 def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its_job() -> None:

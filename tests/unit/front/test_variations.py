@@ -122,4 +122,4 @@ def test_the_settings_say_what_a_picture_was_started_from() -> None:
 
 def test_a_started_picture_counts_the_steps_it_really_makes() -> None:
     job = job_of(State.RUNNING, step=3, recipe=replace(MASKED, strength=0.5))
-    assert render(job, None, ENGLISH).status == "Painting: step 3 of 10."
+    assert render(job, None, ENGLISH).status.startswith("Painting: step 3 of 10.\n")
