@@ -34,7 +34,7 @@ SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
 SUBTEXT = "-# "  # Markdown of a small line
-BAR_CELLS, BAR_FULL, BAR_EMPTY = 20, "█", "░"
+BAR_CELLS, BAR_FULL, BAR_EMPTY = 12, "█", "░"
 
 FAILURES: Mapping[str, str] = MappingProxyType(
     {

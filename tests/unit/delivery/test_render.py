@@ -54,7 +54,7 @@ def test_who_has_much_waiting_is_told_that_it_comes_later() -> None:
 
 def test_a_job_being_painted_says_its_step_and_how_many_pictures_are_done() -> None:
     one = render(job_of(State.RUNNING, step=7), None, ENGLISH)
-    assert one.status == "Painting: step 7 of 20.\n-# ███████░░░░░░░░░░░░░ · 35 %"
+    assert one.status == "Painting: step 7 of 20.\n-# ████░░░░░░░░ · 35 %"
     some = render(job_of(State.DONE, State.RUNNING, State.RUNNING, State.WAITING, step=8), None, ENGLISH)
     assert some.status.startswith("Painting: step 36 of 80, 1 of 4 pictures finished.\n")
     assert labels(some) == ["cancel:abc"]

@@ -1,0 +1,188 @@
+"""What previews cost the engine: the same pictures with and without them, in turns, on one engine.
+
+    python benchmarks/preview.py [--rounds 5] [--checkpoint demo|sd15|FOLDER] [--seconds 3 0.5]
+
+Every seat is taken all the time. A round paints the pictures once without previews and once with previews at
+most every so many seconds; the peer of each figure is the engine without previews in the same round. Ratios
+are medians over the rounds. `sd15` is a random checkpoint of Stable Diffusion 1.5's size; on a CPU it is
+painted in 128² and few steps. The host's own work for a preview is told too, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from conditions import Stolen, print_conditions
+from engine_checkpoints import checkpoint
+
+from bot.delivery.previews import preview_file
+from bot.worker.preview_files import encode_preview
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.engine import Engine
+from sdjax_engine.model.latent_rgb import LatentRGB
+from sdjax_engine.request import Lane, Offer, Progress, Request, Sampler
+
+MODEL = "measured"
+SOME = 200  # repetitions of the host's own work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is painted: pictures of this side in so many steps."""
+
+    source: Path
+    side: int
+    steps: int
+    pictures: int
+
+    @property
+    def lane(self) -> Lane:
+        """The only lane."""
+        return Lane(model=MODEL, height=self.side, width=self.side, guided=True)
+
+    @property
+    def offer(self) -> Offer:
+        """The offer of that lane."""
+        return Offer(
+            model=MODEL,
+            sizes=((self.side, self.side),),
+            num_inference_steps=self.steps,
+            guidance_scale=5.0,
+            sampler=Sampler.DDIM,
+        )
+
+    def request(self, seed: int) -> Request:
+        """Return the request of one picture."""
+        return Request(
+            prompt="a red heart left of a blue star",
+            seed=seed,
+            num_inference_steps=self.steps,
+            guidance_scale=5.0,
+            sampler=Sampler.DDIM,
+            height=self.side,
+            width=self.side,
+            model=MODEL,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One half of a round: seconds, the processor's seconds, previews."""
+
+    seconds: float
+    worked: float
+    previews: int
+
+
+def paint(engine: Engine, work: Work, *, previews: bool) -> Measured:
+    """Paint the pictures once."""
+    told: list[Progress] = []
+    began, worked = time.perf_counter(), time.process_time()
+    futures = [
+        engine.submit(work.request(seed), on_progress=told.append, previews=previews)
+        for seed in range(work.pictures)
+    ]
+    for future in futures:
+        future.result()
+    return Measured(
+        seconds=time.perf_counter() - began,
+        worked=time.process_time() - worked,
+        previews=sum(progress.preview is not None for progress in told),
+    )
+
+
+def measure(work: Work, *, seconds: float, rounds: int, cache: Path) -> None:
+    """Open an engine that makes previews at most every `seconds`, and print the ratios."""
+    config = EngineConfig(
+        models=(ModelSpec(offer=work.offer, source=str(work.source), safety_checker=False),),
+        lanes=(work.lane,),
+        start_pictures=False,
+        cache_dir=cache,
+        preview_seconds=seconds,
+    )
+    with Engine.open(config, report=lambda _line: None) as engine:
+        for _ in range(2):
+            paint(engine, work, previews=True)  # fits the colours, and calls every program once
+        halves = [
+            [paint(engine, work, previews=previews) for previews in ((False, True), (True, False))[turn % 2]]
+            for turn in range(rounds)
+        ]
+    without, with_them = (
+        [half for turn, each in enumerate(halves) for half in each if (half.previews > 0) is wanted]
+        for wanted in (False, True)
+    )
+    if len(without) != len(with_them):
+        print(f"{seconds:6.2f} s: not every round had previews; paint more pictures")
+        return
+    pairs = list(zip(with_them, without, strict=True))
+    time_ratio = statistics.median(one.seconds / other.seconds for one, other in pairs)
+    work_ratio = statistics.median(one.worked / other.worked for one, other in pairs)
+    per_picture = statistics.median(one.seconds for one in without) / work.pictures
+    previews = statistics.median(one.previews for one in with_them)
+    print(
+        f"{seconds:6.2f} s: {per_picture:.3f} s a picture without; with {previews:.0f} previews of "
+        f"{work.pictures} pictures {time_ratio:.3f} of the time and {work_ratio:.3f} of the processor's"
+    )
+
+
+def host_work(side: int) -> None:
+    """Print the milliseconds of what the host does for previews of pictures of this side."""
+    numbers = np.random.default_rng(0)
+    latents = numbers.standard_normal((side // 8, side // 8, 4)).astype(np.float32)
+    pixels = numbers.integers(0, 256, (side, side, 3), dtype=np.uint8)
+    latent_rgb = LatentRGB(4)
+    latent_rgb.learn(latents, pixels)
+    small = latent_rgb.pixels(latents)
+    file = encode_preview(small, coarse=False)
+    tasks = {
+        "engine: fit the colours to a picture (the first 64)": lambda: latent_rgb.learn(latents, pixels),
+        "engine: colours of a preview": lambda: latent_rgb.pixels(latents),
+        "worker: its file": lambda: encode_preview(small, coarse=False),
+        "front: the picture of four": lambda: preview_file(
+            dict.fromkeys(range(4), file), count=4, width=side, height=side
+        ),
+    }
+    for name, task in tasks.items():
+        began = time.perf_counter()
+        for _ in range(SOME):
+            task()
+        print(f"{side:5d}² {1000 * (time.perf_counter() - began) / SOME:7.2f} ms  {name}")
+
+
+def main() -> None:
+    """Print conditions, the engine's ratios, and the host's own work."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--checkpoint", default="demo", help="demo, sd15, or a folder")
+    parser.add_argument("--side", type=int, default=128, help="of the pictures, in pixels")
+    parser.add_argument("--steps", type=int, default=0, help="of each picture; 0: 50, of sd15 4")
+    parser.add_argument("--pictures", type=int, default=0, help="of half a round; 0: 12, of sd15 4")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, nargs="+", default=[3.0, 0.5])
+    wanted = parser.parse_args()
+    print_conditions("jax", "jaxlib")
+    large = wanted.checkpoint == "sd15"
+    stolen = Stolen()
+    with tempfile.TemporaryDirectory() as room:
+        named = wanted.checkpoint in ("demo", "sd15")
+        work = Work(
+            source=checkpoint(wanted.checkpoint, Path(room)) if named else Path(wanted.checkpoint),
+            side=wanted.side,
+            steps=wanted.steps or (4 if large else 50),
+            pictures=wanted.pictures or (4 if large else 12),
+        )
+        print(f"{wanted.checkpoint}, {work.side}², {work.steps} steps, {wanted.rounds} rounds")
+        for seconds in wanted.seconds:
+            measure(work, seconds=seconds, rounds=wanted.rounds, cache=Path(room) / "cache")
+    for side in (512, 1024):
+        host_work(side)
+    print(f"{100 * stolen.share():.0f} % of the processors was stolen by other machines")
+
+
+if __name__ == "__main__":
+    main()
