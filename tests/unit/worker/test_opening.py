@@ -45,9 +45,13 @@ def test_a_key_in_the_file_is_kept(tmp_path: Path) -> None:
     assert (model.num_inference_steps, model.guidance_scale) == (20, 5.0)
 
 
-def test_the_default_configuration_gives_the_default_engine() -> None:
+def test_the_default_configuration_gives_the_default_engine_with_previews() -> None:
     model = ModelConfig()
-    plain = EngineConfig(models=(ModelSpec(offer=model.offer, source="demo"),), cache_dir=Path("var/cache"))
+    plain = EngineConfig(
+        models=(ModelSpec(offer=model.offer, source="demo"),),
+        cache_dir=Path("var/cache"),
+        preview_seconds=3.0,
+    )
     assert engine_config(Config()) == plain
 
 
