@@ -24,6 +24,12 @@ def _one_line(value: str) -> str:
     return value
 
 
+def _existing_file(value: str) -> str:
+    if value and not Path(value).is_file():
+        raise InvalidValue(f"there is no file {value}")
+    return value
+
+
 class StyleSection(Section):
     """One style of the styles file. A key without a value leaves the option to others."""
 
@@ -48,10 +54,11 @@ class _StylesFile(Section):
 
 
 class PromptsConfig(Section):
-    """The styles that every server has, and how many prompts one request may have."""
+    """The styles that every server has, how many prompts one request may have, and suggested keywords."""
 
     styles_file: str = ""
     max_permutations: Annotated[int, Field(ge=1, le=100)] = 12
+    keywords_file: Annotated[str, AfterValidator(_existing_file)] = ""
     _styles: tuple[StyleSection, ...] = PrivateAttr(default=())
 
     @property

@@ -21,6 +21,7 @@ from bot.front.command_tree import Tree
 from bot.front.commands import commands
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
+from bot.front.keywords import read_keywords
 from bot.front.pace import Pace, Rates
 from bot.front.pictures import Limits
 from bot.front.resolver import Resolver
@@ -103,6 +104,7 @@ class Bot(discord.AutoShardedClient):
             ),
             weights={role.role: role.weight for role in config.queue.roles},
             styles=_styles(config),
+            keywords=read_keywords(file) if (file := config.prompts.keywords_file) else None,
             max_permutations=config.prompts.max_permutations,
             role_permutations={
                 role.role: role.max_permutations for role in config.queue.roles if role.max_permutations
@@ -134,7 +136,7 @@ class Bot(discord.AutoShardedClient):
         everywhere: list[discord.Object | None] = [None]
         for guild in self.guilds_served or everywhere:
             tree.clear_commands(guild=guild)
-        for command in commands(self.services.offers):
+        for command in commands(self.services.offers, keywords=self.services.keywords is not None):
             tree.add_command(command, guilds=self.guilds_served or MISSING)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:

@@ -12,6 +12,7 @@ import discord
 
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
+from bot.front.keywords import Keywords
 from bot.front.pace import Pace, Sender
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
@@ -78,6 +79,7 @@ class Services:
     languages: Mapping[int, str] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
     styles: tuple[Style, ...] = ()
+    keywords: Keywords | None = None
     max_permutations: int = 12
     role_permutations: Mapping[int, int] = field(default_factory=dict)
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)

@@ -17,10 +17,10 @@ from bot.front.commands.wildcard import wildcard_group
 from sdjax_engine.request import Offer
 
 
-def commands(offers: Sequence[Offer]) -> list[Command | Group]:
-    """Return all commands, with the options of `offers`."""
+def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command | Group]:
+    """Return all commands, with the options of `offers`; with `keywords`, prompts suggest some."""
     return [
-        imagine_command(offers),
+        imagine_command(offers, keywords=keywords),
         queue_command(),
         history_command(),
         cancel_command(),

@@ -53,13 +53,16 @@ SHOWN_FLAG = 40
 IMAGE, MASK = "image", "mask"  # the options that take a file
 
 
-def imagine_command(offers: Sequence[Offer]) -> Command:
-    """Return the command with all its options."""
+def imagine_command(offers: Sequence[Offer], *, keywords: bool = False) -> Command:
+    """Return the command with all its options; with `keywords`, its prompt suggests some."""
+    options = imagine_options(offers)
+    if keywords:
+        options = [replace(options[0], autocomplete=suggest_keywords), *options[1:]]
     return make_command(
         name="imagine",
         description=locale_str("Paint a picture from your words."),
         run=imagine,
-        options=imagine_options(offers),
+        options=options,
     )
 
 
@@ -305,6 +308,12 @@ async def _clean(
 def _called(option: str, interaction: Interaction) -> str:
     """Return the name of an option's file, in the language of the answer."""
     return f"“{services_of(interaction).texts(interaction).pgettext('field', option)}”"
+
+
+async def suggest_keywords(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+    """Complete the last keyword of the prompt."""
+    keywords = services_of(interaction).keywords
+    return _choices([(text, text) for text in keywords.complete(typed)]) if keywords else []
 
 
 async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:

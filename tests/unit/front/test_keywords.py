@@ -1,0 +1,114 @@
+"""Suggestions for the last keyword of a prompt."""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import ConfigurationError
+from bot.expansion import read_phrase
+from bot.front.keywords import Keywords, as_prompt, read_keywords
+
+ROWS = [
+    ["long_hair", "0", "4000", "longhair,very_hairy"],
+    ["long_sleeves", "0", "5000", ""],
+    ["saber_(fate)", "4", "900", "artoria"],
+    ["^_^", "0", "70"],
+    ["긴_머리", "0", "7"],
+    ["lonely"],
+]
+KEYWORDS = Keywords(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completed"),
+    [
+        ("lon", ["long sleeves", "long hair", "lonely"]),
+        ("LONG h", ["long hair"]),
+        ("a cat, very", ["a cat, long hair"]),
+        ("(long h", ["(long hair"]),
+        ("{red hair, long_h", ["{red hair, long hair"]),
+        (r"1girl,saber \(f", [r"1girl,saber \(fate\)"]),
+        ("saber (", []),
+        ("^", ["^_^"]),
+        ("긴", ["긴 머리"]),
+        ("", []),
+        ("a cat, ", []),
+        ("nothing like it", []),
+    ],
+)
+def test_the_last_keyword_is_completed_and_what_stands_before_stays(
+    prompt: str, completed: list[str]
+) -> None:
+    assert KEYWORDS.complete(prompt) == completed
+
+
+def test_what_does_not_fit_into_a_choice_is_not_suggested() -> None:
+    assert KEYWORDS.complete("x" * 89 + ", long h") == ["x" * 89 + ", long hair"]
+    assert KEYWORDS.complete("x" * 90 + ", long h") == []
+    assert KEYWORDS.complete("x" * 2000 + ", lo") == []
+
+
+def test_a_keyword_is_suggested_once_whatever_of_it_matches() -> None:
+    assert Keywords([["ab", "0", "1", "abc,abd"]]).complete("a") == ["ab"]
+
+
+@pytest.mark.parametrize("name", ["saber_(fate)", "a__b__c", "{x},y[z]", "(o)_(o)", "__hair__"])
+def test_a_completed_keyword_is_only_text_for_the_prompts_grammar(name: str) -> None:
+    phrase = read_phrase(as_prompt(name))
+    assert phrase.count == 1
+    assert [*phrase.wildcards] == []
+
+
+def test_a_file_is_read_with_its_heading_quotes_and_bad_counts(tmp_path: Path) -> None:
+    file = tmp_path / "tags.csv"
+    file.write_text('\ufeffname,category,count,aliases\n1girl,0,9,"sole_female,1girls"\n\n1boy,0,many\n')
+    keywords = read_keywords(str(file))
+    assert len(keywords) == 2
+    assert keywords.complete("sole") == ["1girl"]
+    assert keywords.complete("1") == ["1girl", "1boy"]
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("\n\n")
+    (tmp_path / "latin.csv").write_bytes(b"caf\xe9,0,1\n")
+    for name, words in (
+        ("none.csv", "cannot be read"),
+        ("empty.csv", "no keywords"),
+        ("latin.csv", "no CSV"),
+    ):
+        with pytest.raises(ConfigurationError, match=words):
+            read_keywords(str(tmp_path / name))
+
+
+def test_200_000_keywords_answer_well_within_100_ms(tmp_path: Path) -> None:
+    file = tmp_path / "tags.csv"
+    with file.open("w", newline="") as lines:
+        rows = (
+            [f"tag_{number:06}", "0", str(number * 7919 % 200_003), f"other{number}"]
+            for number in range(200_000)
+        )
+        csv.writer(lines).writerows(rows)
+    keywords = read_keywords(str(file))
+    for prompt in ("t", "a cat, tag 1", "tag 199999", "other"):
+        fastest = min(_seconds(keywords, prompt) for _ in range(3))
+        assert fastest < 0.1, prompt
+    assert keywords.complete("tag 199999") == ["tag 199999"]
+
+
+def _seconds(keywords: Keywords, prompt: str) -> float:
+    began = time.perf_counter()
+    assert keywords.complete(prompt)
+    return time.perf_counter() - began
+
+
+@given(st.text(max_size=120))
+def test_any_text_gives_choices_that_discord_takes(prompt: str) -> None:
+    choices = KEYWORDS.complete(prompt)
+    assert len(choices) <= 25
+    assert all(1 <= len(choice) <= 100 for choice in choices)
