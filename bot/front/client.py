@@ -95,13 +95,7 @@ class Bot(discord.AutoShardedClient):
             pace=pace,
             announce=announce,
             offers=tuple(model.offer for model in config.models),
-            caps=Caps(
-                waiting_per_user=config.queue.max_waiting_per_user,
-                waiting_per_server=max(1, int(config.queue.server_share * config.queue.max_waiting)),
-                waiting=config.queue.max_waiting,
-                kept=config.queue.kept_share,
-                images_at_full_share=config.queue.full_share_images,
-            ),
+            caps=_caps(config),
             weights={role.role: role.weight for role in config.queue.roles},
             styles=_styles(config),
             keywords=read_keywords(file) if (file := config.prompts.keywords_file) else None,
@@ -258,6 +252,16 @@ class Bot(discord.AutoShardedClient):
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log an error that no command or button caught; other events go on."""
         log.exception("the event %s could not be handled", event_method)
+
+
+def _caps(config: Config) -> Caps:
+    return Caps(
+        waiting_per_user=config.queue.max_waiting_per_user,
+        waiting_per_server=max(1, int(config.queue.server_share * config.queue.max_waiting)),
+        waiting=config.queue.max_waiting,
+        kept=config.queue.kept_share,
+        images_at_full_share=config.queue.full_share_images,
+    )
 
 
 def _rates(config: Config) -> Rates:
