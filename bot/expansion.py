@@ -94,11 +94,6 @@ class Phrase:
                 yield part
 
 
-def may_expand(text: str) -> bool:
-    """Return whether a text may mean anything but itself."""
-    return any(sign in text for sign in SIGNS)
-
-
 def read_phrase(text: str) -> Phrase:
     """Return the phrase of a prompt, in linear time; nothing is written out yet.
 

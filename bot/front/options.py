@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from bot.errors import UserMistake
+from bot.expansion import SIGNS
 from bot.jobs import MAX_VARIANTS, Recipe
 from bot.sizes import nearest_size, same_shape
 from bot.texts import tidy
@@ -74,6 +75,11 @@ class Asked:
     style: str | None = None
     image: bool = False
     mask: bool = False
+
+
+def may_expand(prompt: str) -> bool:
+    """Return whether a prompt may have alternatives, wildcards or escapes."""
+    return any(sign in prompt for sign in SIGNS)
 
 
 def random_seed() -> int:

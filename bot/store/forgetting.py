@@ -27,6 +27,7 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
+OF_SERVERS = (jobs, preferences, styles, wildcards)  # the tables with rows that go with their server
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
 
@@ -88,10 +89,10 @@ class Erasure(Verbs):
                     await connection.execute(sa.delete(kept).where(kept.c.guild_id == guild_id))
 
     async def servers(self) -> set[int]:
-        """Return the servers of all stored jobs."""
-        look = sa.select(jobs.c.guild_id).where(jobs.c.guild_id.is_not(None)).distinct()
+        """Return the servers of which anything is stored."""
+        looks = (sa.select(kept.c.guild_id).where(kept.c.guild_id.is_not(None)) for kept in OF_SERVERS)
         async with self._database.read() as connection:
-            return set(await connection.scalars(look))
+            return set(await connection.scalars(sa.union(*looks)))
 
     async def note_departure(self, guild_ids: Collection[int]) -> None:
         """Record that servers have removed the bot; the first recorded time stays."""
@@ -110,9 +111,9 @@ class Erasure(Verbs):
                 await connection.execute(sa.delete(departures).where(departures.c.guild_id.in_(some)))
 
     async def departed(self, *, before: float) -> list[int]:
-        """Return the servers that removed the bot before this time and have stored jobs."""
-        kept = sa.exists().where(jobs.c.guild_id == departures.c.guild_id)
-        look = sa.select(departures.c.guild_id).where(departures.c.left_at < before, kept)
+        """Return the servers that removed the bot before this time and of which anything is stored."""
+        stored = (sa.exists().where(kept.c.guild_id == departures.c.guild_id) for kept in OF_SERVERS)
+        look = sa.select(departures.c.guild_id).where(departures.c.left_at < before, sa.or_(*stored))
         async with self._database.read() as connection:
             return list(await connection.scalars(look.order_by(departures.c.guild_id)))
 

@@ -12,7 +12,10 @@ from stores import TTL, Clock
 
 from bot.errors import StaleLease, UnknownJob
 from bot.store import Store
+from bot.store.preferences import Owner, Scope
+from bot.store.styles import Style
 from bot.store.tables import last_tags
+from bot.store.wildcards import Wildcard
 
 UPLOAD, PICTURE, OTHER = "cc/upload.png", "aa/picture.png", "bb/other.png"
 HERE, MINA, OMAR = 21, 11, 12
@@ -140,3 +143,19 @@ async def _last_tag(store: Store) -> float | None:
     async with store.shared.database.read() as connection:
         tag: float | None = await connection.scalar(sa.select(last_tags.c.tag))
         return tag
+
+
+async def test_a_server_of_which_only_kept_words_are_stored_is_forgotten_too(
+    store: Store, clock: Clock
+) -> None:
+    await store.styles.put(1, Style(name="Ink"))
+    await store.wildcards.put(2, Wildcard(name="colour", entries=("red",)))
+    await store.preferences.put(Owner(scope=Scope.CHANNEL, id=5, guild_id=3), {"steps": 9})
+    await store.preferences.put(Owner(scope=Scope.ME, id=MINA), {"steps": 9})
+    assert await store.erasure.servers() == {1, 2, 3}
+    await store.erasure.note_departure([1, 2, 3, 4])
+    clock.now += 10
+    assert await store.erasure.departed(before=clock.now) == [1, 2, 3]
+    for guild_id in (1, 2, 3):
+        await store.erasure.erase_preferences(guild_id=guild_id)
+    assert await store.erasure.departed(before=clock.now) == []

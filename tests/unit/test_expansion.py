@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import UserMistake
-from bot.expansion import MAX_DEPTH, chosen, is_wildcard_name, may_expand, read_phrase
+from bot.expansion import MAX_DEPTH, chosen, is_wildcard_name, read_phrase
+from bot.front.options import may_expand
 
 
 def marked(name: str, number: int) -> str:

@@ -12,7 +12,6 @@ from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.expansion import may_expand
 from bot.files import KeptFile
 from bot.front.answers import add
 from bot.front.command_tree import Command, Option, make_command
@@ -23,6 +22,7 @@ from bot.front.options import (
     find_offer,
     hint_of,
     lora_choices,
+    may_expand,
     parse,
     size_choices,
     start_from,
