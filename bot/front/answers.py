@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Sequence
 
 import aiohttp
 import discord
@@ -18,6 +19,7 @@ from sdjax_engine.request import InvalidRequest
 log = logging.getLogger(__name__)
 
 MAX_PAGE = 4000  # characters of all text parts of a message together
+ROOM_FOR_REST = 60  # characters of the line that says how many are left out
 MAX_DETAIL = 400  # escaping can double it, and a sentence may have two
 UNKNOWN_INTERACTION = 10062
 UNTOLD = (discord.HTTPException, discord.RateLimited, DiscordUnavailable)
@@ -31,6 +33,19 @@ def page(text: str) -> discord.ui.LayoutView:
     view.add_item(container)
     view.stop()
     return view
+
+
+def page_lines(lines: Sequence[str], texts: Texts) -> str:
+    """Return the lines as the text of a page: as many as have room, then how many are left out."""
+    kept: list[str] = []
+    room = MAX_PAGE - ROOM_FOR_REST
+    for number, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            kept.append(texts.ngettext("and {count} more", "and {count} more", len(lines) - number))
+            break
+        kept.append(line)
+    return "\n".join(kept)
 
 
 async def refuse(interaction: Interaction, sentence: str) -> None:

@@ -13,7 +13,7 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
-from bot.front.answers import add_page, page, report
+from bot.front.answers import add_page, page, page_lines, report
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
@@ -26,6 +26,7 @@ from bot.front.settings_line import OF_STYLES, options_line, read_settings_line
 from bot.front.styles import style_of, styles_of, suggest_styles
 from bot.front.styling import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
 from bot.retries import while_unavailable
+from bot.store.named import key_of
 from bot.store.styles import Style
 from bot.texts import Texts, shown
 from sdjax_engine.request import InvalidRequest
@@ -101,7 +102,7 @@ def _form(style: Style, texts: Texts, *, names: Texts) -> discord.ui.Modal:
             "prompt",
             style.prompt,
             description=texts.gettext(
-                "{place} is where a person's words go, else before it.", place="{prompt}"
+                "{place} stands for a person's words; without it they come first.", place="{prompt}"
             ),
             **long,
         ),
@@ -182,13 +183,13 @@ async def show_styles(interaction: Interaction, name: str = "") -> None:
     texts = services_of(interaction).texts(interaction)
     if name:
         style = await style_of(interaction, name)
-        lines = [f"### {shown(style.name, MAX_NAME)}", *_described(style, texts, _names(interaction))]
+        lines = [f"### {shown(style.name, MAX_NAME)}", *described(style, texts, names=_names(interaction))]
     else:
-        lines = _listed(await styles_of(interaction), texts)
-    await interaction.edit_original_response(view=page("\n".join(lines)))
+        lines = listed(await styles_of(interaction), texts)
+    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
 
 
-def _described(style: Style, texts: Texts, names: Texts) -> Iterator[str]:
+def described(style: Style, texts: Texts, *, names: Texts) -> Iterator[str]:
     """Yield the lines of one style."""
     if style.prompt:
         yield texts.line(texts.isolated(shown(style.prompt, SHOWN_TEXT)))
@@ -202,20 +203,16 @@ def _described(style: Style, texts: Texts, names: Texts) -> Iterator[str]:
         yield texts.line(f"[{texts.gettext('Example')}]({style.example})")
 
 
-def _listed(styles: list[Style], texts: Texts) -> list[str]:
+def listed(styles: list[Style], texts: Texts) -> list[str]:
     """Return a line for each style: its name, and the beginning of its text."""
     if not styles:
         return [texts.gettext("There are no styles here yet.")]
-    unique = {each.name: each for each in reversed(styles)}
-    room = max(0, min(SHOWN_LINE, 3000 // len(unique) - MAX_NAME // 2))
-    return [texts.gettext("The styles here:")] + [
-        texts.line(texts.joined([f"**{shown(name, MAX_NAME)}**", *_beginning(unique[name], room)]), mark="- ")
-        for name in reversed(unique)
-    ]
-
-
-def _beginning(style: Style, room: int) -> list[str]:
-    return [shown(style.prompt, room)] if style.prompt and room > 10 else []
+    lines = [texts.gettext("The styles here:")]
+    for style in reversed({key_of(each.name): each for each in reversed(styles)}.values()):
+        beginning = [shown(style.prompt, SHOWN_LINE)] if style.prompt else []
+        name = f"**{shown(style.name, MAX_NAME)}**"
+        lines.append(texts.line(texts.joined([name, *beginning]), mark="- "))
+    return lines
 
 
 async def remove_style(interaction: Interaction, name: str) -> None:

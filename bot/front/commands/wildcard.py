@@ -9,7 +9,7 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.answers import add_page, page, report
+from bot.front.answers import add_page, page, page_lines, report
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
@@ -33,7 +33,6 @@ from bot.texts import Texts, shown
 LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field
 SHOWN_ENTRY = 100
-SHOWN_ENTRIES = 1500
 ADD = "wildcard"
 
 
@@ -107,7 +106,7 @@ async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> 
         await add_page(interaction, f"{name}\n\n{entries}".replace("```", "\u02cb\u02cb\u02cb"))
         return
     said = services.texts(interaction).gettext(
-        "Saved: write {wildcard} in a prompt.", wildcard=f"`__{wildcard.name}__`"
+        "Saved: write {wildcard} in a prompt.", wildcard=shown(f"__{wildcard.name}__", MAX_NAME + 4)
     )
     await interaction.edit_original_response(content=said)
 
@@ -117,32 +116,27 @@ async def show_wildcards(interaction: Interaction, name: str = "") -> None:
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
     wildcards = await wildcards_of(interaction)
-    lines = _entries(name, wildcards, texts) if name else _listed(wildcards, texts)
-    await interaction.edit_original_response(view=page("\n".join(lines)))
+    lines = entries_of(name, wildcards, texts) if name else names_of(wildcards, texts)
+    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
 
 
-def _entries(name: str, wildcards: list[Wildcard], texts: Texts) -> list[str]:
-    """Return the name and the entries of one list, as far as they have room."""
+def entries_of(name: str, wildcards: list[Wildcard], texts: Texts) -> list[str]:
+    """Return lines with the name and the entries of one list; raises as `unknown_wildcard`."""
     found = next((each for each in wildcards if key_of(each.name) == key_of(name)), None)
     if found is None:
         raise unknown_wildcard(name, wildcards)
-    lines = [f"### {shown(found.name, MAX_NAME)}"]
-    for number, entry in enumerate(found.entries):
-        if sum(map(len, lines)) > SHOWN_ENTRIES:
-            lines.append(texts.ngettext("and {count} more", "and {count} more", len(found.entries) - number))
-            break
-        lines.append(texts.line(texts.isolated(shown(entry, SHOWN_ENTRY)), mark="- "))
-    return lines
+    entries = (texts.line(texts.isolated(shown(entry, SHOWN_ENTRY)), mark="- ") for entry in found.entries)
+    return [f"### {shown(found.name, MAX_NAME)}", *entries]
 
 
-def _listed(wildcards: list[Wildcard], texts: Texts) -> list[str]:
+def names_of(wildcards: list[Wildcard], texts: Texts) -> list[str]:
     """Return a line for each list, with the number of its entries."""
     if not wildcards:
         return [texts.gettext("There are no lists here yet.")]
     lines = []
     for each in wildcards:
         count = texts.ngettext("{count} entry", "{count} entries", len(each.entries))
-        lines.append(texts.line(texts.joined([f"`__{each.name}__`", count]), mark="- "))
+        lines.append(texts.line(texts.joined([shown(f"__{each.name}__", MAX_NAME + 4), count]), mark="- "))
     return lines
 
 

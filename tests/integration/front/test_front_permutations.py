@@ -124,7 +124,7 @@ async def test_a_list_is_kept_drawn_from_by_the_seed_and_removed(
 ) -> None:
     assert (
         await add_list(mina, "Colour", "red", "짙은 파랑", "green")
-        == "Saved: write `__Colour__` in a prompt."
+        == r"Saved: write \_\_Colour\_\_ in a prompt."
     )
     for _ in range(2):
         await ravi.message_of(await ravi.imagine(prompt="a __colour__ __colour__ bird", seed=7))
