@@ -304,44 +304,6 @@ class Claim:
     expires_at: float
 
 
-DELETION_SECONDS = 60.0
-"""After which a process that was deleting a file is taken for dead."""
-
-
-class FileState(StrEnum):
-    """The state of a file: kept ──► going (being deleted) ──► gone ──► wanted (to be repainted) ──► kept."""
-
-    KEPT = "kept"
-    GOING = "going"
-    GONE = "gone"
-    WANTED = "wanted"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Painter:
-    """The origin of a file: the image at `index` of a job."""
-
-    job_id: str
-    index: int
-    recipe: Recipe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lost:
-    """Lost files: `since` when they are wanted, and why they cannot be repainted, if so."""
-
-    since: float
-    failure: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LostFile:
-    """A wanted file, leased to a worker that repaints it."""
-
-    name: str
-    painter: Painter
-
-
 @dataclass(frozen=True, kw_only=True)
 class Position:
     """The position of a job in the queue.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot.errors import StoreUnavailable
+from bot.file_states import DELETION_SECONDS
 from bot.files.artifacts import Artifacts
-from bot.jobs import DELETION_SECONDS
 
 log = logging.getLogger(__name__)
 

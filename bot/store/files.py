@@ -15,7 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import DELETION_SECONDS, FileState, Lost, LostFile, Painter, State
+from bot.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
+from bot.jobs import State
 from bot.store.database import Verbs, insert
 from bot.store.rows import recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.jobs import Descent, FileState, Showing, State
+from bot.file_states import FileState
+from bot.jobs import Descent, Showing, State
 
 metadata = sa.MetaData(
     naming_convention={

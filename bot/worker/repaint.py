@@ -17,8 +17,8 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from bot.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
+from bot.file_states import LostFile, Painter
 from bot.files import Artifacts, Files
-from bot.jobs import LostFile, Painter
 from bot.log import about
 from bot.retries import while_unavailable
 from bot.store.store import Store

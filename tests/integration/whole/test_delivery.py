@@ -15,9 +15,10 @@ import pytest
 from serving import Served, serving, until
 
 from bot.config import Config
+from bot.file_states import LostFile
 from bot.files.artifacts import Artifacts
 from bot.front.commands.history import message_address
-from bot.jobs import Claim, Job, LostFile
+from bot.jobs import Claim, Job
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.rules import Limits

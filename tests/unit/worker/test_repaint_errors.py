@@ -10,7 +10,7 @@ import pytest
 from recipes import recipe
 
 from bot.errors import MissingArtifact
-from bot.jobs import LostFile, Painter
+from bot.file_states import LostFile, Painter
 from bot.worker import repaint
 from bot.worker.repaint import Repaint
 from bot.worker.start_pictures import StartPictures
