@@ -10,10 +10,10 @@ waiting ──► running ──► done
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, Sampler
+from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, Sampler, Variation
 
 MAX_VARIANTS = 9
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
@@ -61,6 +61,7 @@ def state_of_job(states: list[State]) -> State:
 class Recipe:
     """All that a job's pictures depend on. Image i has the seed `seed + i`, modulo 2**32.
 
+    With `variations`, all images have the same seed, and image i the last variation's seed + i.
     `init_image` and `mask_image` name the files of the start picture and of its mask. `strength` has an
     effect only with a start picture.
     """
@@ -80,13 +81,24 @@ class Recipe:
     strength: float = 1.0
     loras: tuple[Lora, ...] = ()
     style: str = ""  # the name of the style whose texts are in the prompts
+    variations: tuple[Variation, ...] = ()
+
+    def from_image(self, index: int) -> Recipe:
+        """Return the recipe whose first image is the image at `index`."""
+        if not self.variations:
+            return replace(self, seed=(self.seed + index) % 2**32)
+        *others, last = self.variations
+        last = replace(last, seed=(last.seed + index) % 2**32)
+        return replace(self, variations=(*others, last))
 
     def request(self, index: int) -> Request:
         """Return the request of the image at `index`, without the bytes of its start picture and mask."""
+        first = self.from_image(index)
         return Request(
             prompt=self.prompt,
             negative_prompt=self.negative_prompt,
-            seed=(self.seed + index) % 2**32,
+            seed=first.seed,
+            variations=first.variations,
             num_inference_steps=self.num_inference_steps,
             guidance_scale=self.guidance_scale,
             sampler=self.sampler,

@@ -24,7 +24,7 @@ import PIL.Image
 from PIL.ExifTags import IFD, Base
 from PIL.PngImagePlugin import PngInfo
 
-from sdjax_engine.request import SAMPLER_NAMES, EngineError, Lora, Request, Sampler
+from sdjax_engine.request import SAMPLER_NAMES, EngineError, Lora, Request, Sampler, Variation
 
 RECIPE_CHUNK = "sdjax"
 RECIPE_VERSION = 1
@@ -58,6 +58,10 @@ def parameters_text(request: Request) -> str:
     }
     if request.init_image is not None:
         settings["Denoising strength"] = f"{request.strength:g}"
+    if len(request.variations) == 1:
+        [variation] = request.variations
+        settings["Variation seed"] = str(variation.seed)
+        settings["Variation seed strength"] = f"{variation.strength:g}"
     if request.loras:
         settings["LoRA"] = ", ".join(f"{lora.name}:{lora.weight:g}" for lora in request.loras)
     lines = [request.prompt]
@@ -185,6 +189,8 @@ def _values(request: Request) -> dict[str, Any]:
         values["strength"] = request.strength
     if values.pop("loras"):
         values["loras"] = [[lora.name, lora.weight] for lora in request.loras]
+    if values.pop("variations"):
+        values["variations"] = [[each.seed, each.strength] for each in request.variations]
     return values
 
 
@@ -205,6 +211,7 @@ def _parse_recipe(text: str, pictures: Mapping[str, bytes]) -> Request:
 def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     """A request from JSON values, each of the very type that `encode_png` wrote."""
     kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
+    kinds["variations"] = list
     kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width"), int)
     kinds |= dict.fromkeys(("prompt", "negative_prompt", "model", *PICTURES), str)
     for name, value in values.items():
@@ -217,5 +224,9 @@ def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     if "loras" in values:
         values["loras"] = tuple(
             Lora(name=str(name), weight=float(weight)) for name, weight in values["loras"]
+        )
+    if "variations" in values:
+        values["variations"] = tuple(
+            Variation(seed=int(seed), strength=float(strength)) for seed, strength in values["variations"]
         )
     return Request(**{**values, "sampler": Sampler(values["sampler"])})

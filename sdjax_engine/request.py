@@ -26,6 +26,7 @@ MAX_STEPS = 150
 MAX_GUIDANCE_SCALE = 30.0
 MAX_PROMPT_CHARACTERS = 2000
 MAX_LORA_WEIGHT = 4.0
+MAX_VARIATIONS = 8
 
 
 class Sampler(StrEnum):
@@ -120,6 +121,8 @@ class InvalidRequest(EngineError):
         "lora": "There is no LoRA called “{value}”: choose one of {choices}.",
         "no_loras": "{model} has no LoRAs to choose from: leave them out.",
         "lora_weight": "A LoRA weight of {value} is not possible: choose between -{limit} and {limit}.",
+        "variations": "{count} variations of one seed are too many: {limit} are possible.",
+        "variation_strength": "A variation strength of {value} is not possible: choose between 0 and 1.",
         "large_loras": "The LoRAs {value} are too large together: choose fewer of them.",
     }
 
@@ -167,13 +170,22 @@ class Lora:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Variation:
+    """A change of the initial noise towards that of another seed: 0 is the own noise, 1 the other."""
+
+    seed: int
+    strength: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """One image to paint. The picture depends on these values only.
 
     Names follow the reference pipeline's parameters; `height` and `width` are in pixels and `seed`
     is the whole seed of the noise. `init_image` is a picture file of any size to start from:
     `strength` from 0 to 1 says how far to leave it. The white parts of `mask_image`, a picture file too, are
-    painted again and the black parts kept; it needs an `init_image`.
+    painted again and the black parts kept; it needs an `init_image`. `variations` change the initial noise
+    one after the other; an evaluation's fresh noise stays that of `seed`.
     """
 
     prompt: str
@@ -189,6 +201,7 @@ class Request:
     mask_image: bytes | None = field(default=None, repr=False)
     strength: float = 1.0
     loras: tuple[Lora, ...] = ()
+    variations: tuple[Variation, ...] = ()
 
     @property
     def guided(self) -> bool:
@@ -241,8 +254,7 @@ class Offer:
         if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
             limit = f"{MAX_GUIDANCE_SCALE:g}"
             raise InvalidRequest("guidance", value=request.guidance_scale, limit=limit)
-        if not 0 <= request.seed <= MAX_SEED:
-            raise InvalidRequest("seed", value=request.seed, limit=MAX_SEED)
+        _check_seeds(request)
         if (request.width, request.height) not in self.sizes:
             choices = ", ".join(f"{width}x{height}" for width, height in self.sizes)
             raise InvalidRequest(
@@ -264,6 +276,17 @@ class Offer:
             raise InvalidRequest("lora", value=lora.name, choices=", ".join(self.loras))
         if not (math.isfinite(lora.weight) and abs(lora.weight) <= MAX_LORA_WEIGHT):
             raise InvalidRequest("lora_weight", value=lora.weight, limit=f"{MAX_LORA_WEIGHT:g}")
+
+
+def _check_seeds(request: Request) -> None:
+    if len(request.variations) > MAX_VARIATIONS:
+        raise InvalidRequest("variations", count=len(request.variations), limit=MAX_VARIATIONS)
+    for seed in (request.seed, *(variation.seed for variation in request.variations)):
+        if not 0 <= seed <= MAX_SEED:
+            raise InvalidRequest("seed", value=seed, limit=MAX_SEED)
+    for variation in request.variations:
+        if not 0 <= variation.strength <= 1:
+            raise InvalidRequest("variation_strength", value=variation.strength)
 
 
 def _check_prompts(request: Request) -> None:

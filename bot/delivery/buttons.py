@@ -14,6 +14,7 @@ ROW = 5  # buttons that Discord puts side by side
 PHONE_ROW = 3  # buttons with a word on them that fit side by side on a phone
 
 SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
+MORE, NEAR, INFO = "more", "near", "info"  # a menu and the values of its choices
 NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES, PUBLISH})
 """The first words of the ids of buttons that need a picture's file."""
 
@@ -96,6 +97,27 @@ def final_rows(
     publish = ButtonContent(label=texts.gettext("Publish"), custom_id=f"{PUBLISH}:{job.id}")
     last = (publish, delete) if done and _can_be_published(job) else (delete,)
     return (*tiles, *_rows(row, most=PHONE_ROW), last)
+
+
+def more_menu(job: Job, done: Sequence[ImageRecord], texts: Texts) -> MenuContent:
+    """Return the menu of what is asked for less often than a button's action."""
+    near = [
+        Choice(
+            label=texts.gettext("Vary {number} a little", number=number)
+            if len(done) > 1
+            else texts.gettext("Vary a little"),
+            value=f"{NEAR}:{image.index}",
+            description=texts.gettext("The same seed, its noise a little changed"),
+        )
+        for number, image in enumerate(done, start=1)
+    ]
+    info = Choice(
+        label=texts.gettext("Info"),
+        value=INFO,
+        description=texts.gettext("The settings as text, and the times"),
+    )
+    choices = (*near, info)
+    return MenuContent(custom_id=f"{MORE}:{job.id}", placeholder=texts.gettext("More"), choices=choices)
 
 
 def without_pictures(rows: Sequence[Row]) -> tuple[Row, ...]:

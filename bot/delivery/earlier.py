@@ -12,7 +12,7 @@ from typing import Any
 
 import discord
 
-from bot.delivery.render import MessageContent
+from bot.delivery.content import MessageContent
 from bot.jobs import Delivery
 
 LOOKED_AT = 2_000  # messages, in requests of a hundred: a busy channel's during an outage of hours

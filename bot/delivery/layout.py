@@ -8,7 +8,7 @@ from types import MappingProxyType
 import discord
 
 from bot.delivery.buttons import ButtonContent, MenuContent
-from bot.delivery.render import MessageContent, Tone
+from bot.delivery.content import MessageContent, Tone
 
 COLOURS: Mapping[Tone, int] = MappingProxyType(
     {
@@ -41,7 +41,9 @@ def layout(content: MessageContent, *, file_names: Sequence[str] = ()) -> discor
         container.add_item(discord.ui.TextDisplay(content.footer))
     for menu in content.menus:
         container.add_item(discord.ui.ActionRow(_menu(menu)))
-    for row in content.rows:
+    for number, row in enumerate(content.rows, start=1):
+        if content.more is not None and number == len(content.rows):
+            container.add_item(discord.ui.ActionRow(_menu(content.more)))
         container.add_item(discord.ui.ActionRow(*map(_button, row)))
     view = discord.ui.LayoutView(timeout=None)
     view.add_item(container)

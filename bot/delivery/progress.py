@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+from bot.delivery.content import MessageContent
 from bot.delivery.pictures import PictureFile
 from bot.delivery.previews import preview_file
 from bot.delivery.refusals import DeliveryDelayed
-from bot.delivery.render import MessageContent, render, with_preview
+from bot.delivery.render import render, with_preview
 from bot.delivery.sender import Sender
 from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
 from bot.jobs import Job, State

@@ -21,12 +21,13 @@ from typing import Any, cast
 
 import discord
 
+from bot.delivery.content import MessageContent
 from bot.delivery.earlier import posted_earlier
 from bot.delivery.layout import layout
 from bot.delivery.pictures import PictureFile
 from bot.delivery.rate_guard import RateGuard
 from bot.delivery.refusals import CLOSED, FINAL, DeliveryDelayed, Refusal, Refused
-from bot.delivery.render import MessageContent, not_taken, with_notice
+from bot.delivery.render import not_taken, with_notice
 from bot.delivery.uploads import DIRECT_LIMIT, Uploads, limit_of, next_limit, size_of
 from bot.errors import DeliveryRefused
 from bot.files.artifacts import Artifacts

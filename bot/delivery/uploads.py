@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import discord
 
+from bot.delivery.content import MessageContent
 from bot.delivery.pictures import PictureFile, fit
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
-from bot.delivery.render import MessageContent
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.jobs import Job

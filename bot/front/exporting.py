@@ -41,6 +41,7 @@ def described(job: Job) -> dict[str, Any]:
         "loras": {lora.name: lora.weight for lora in recipe.loras},
         "started_from": list(recipe.start_pictures),
         "strength": recipe.strength,
+        "variations": [[variation.seed, variation.strength] for variation in recipe.variations],
         "pictures": [
             {
                 "seed": image.seed,

@@ -7,15 +7,28 @@ from dataclasses import replace
 from bot.errors import UserMistake
 from bot.jobs import Job, Recipe
 from bot.sizes import larger_size
-from sdjax_engine.request import Offer
+from sdjax_engine.request import Offer, Variation
 
 VARY_STRENGTH = 0.5  # the composition stays, the details change
+NEAR_STRENGTH = 0.15  # of the noise: the picture stays, small things change
 ENLARGE_STRENGTH = 0.4  # the picture stays, and gains the detail of the larger size
 
 
 def varied(job: Job, index: int, *, seed: int) -> Recipe:
     """Return a recipe for variants of the picture at `index`; raises UserMistake without that picture."""
-    return _from(job, index, strength=VARY_STRENGTH, seed=seed)
+    recipe = replace(job.recipe, seed=seed, variations=())
+    return _started(recipe, picture_of(job, index), strength=VARY_STRENGTH)
+
+
+def varied_near(job: Job, index: int, *, seed: int) -> Recipe:
+    """Return a recipe for pictures near the one at `index`: its seed, its initial noise a little changed.
+
+    Raises UserMistake without that picture. A picture that was varied too often is refused by its offer.
+    """
+    picture_of(job, index)
+    recipe = job.recipe.from_image(index)
+    near = Variation(seed=seed, strength=NEAR_STRENGTH)
+    return replace(recipe, variations=(*recipe.variations, near))
 
 
 def enlarged(job: Job, index: int, offer: Offer) -> Recipe:
@@ -23,13 +36,17 @@ def enlarged(job: Job, index: int, offer: Offer) -> Recipe:
     size = larger_size((job.recipe.width, job.recipe.height), offer)
     if size is None:
         raise UserMistake("no_larger_size", model=offer.model)
-    seed = job.recipe.request(index).seed
-    recipe = _from(job, index, strength=ENLARGE_STRENGTH, seed=seed)
+    recipe = _started(job.recipe.from_image(index), picture_of(job, index), strength=ENLARGE_STRENGTH)
     return replace(recipe, width=size[0], height=size[1], variants=1)
 
 
-def _from(job: Job, index: int, *, strength: float, seed: int) -> Recipe:
+def picture_of(job: Job, index: int) -> str:
+    """Return the file of the picture at `index`; raises UserMistake without that picture."""
     found = [image.artifact for image in job.images if image.index == index and image.artifact]
     if not found:
         raise UserMistake("no_picture")
-    return replace(job.recipe, init_image=found[0], mask_image=None, strength=strength, seed=seed)
+    return found[0]
+
+
+def _started(recipe: Recipe, picture: str, *, strength: float) -> Recipe:
+    return replace(recipe, init_image=picture, mask_image=None, strength=strength)

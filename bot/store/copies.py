@@ -36,7 +36,7 @@ async def add_copy(
     shown = [image for image in parent.images if image.artifact and index in (None, image.index)]
     if not shown:
         raise UserMistake("no_picture")
-    recipe = parent.recipe if index is None else replace(parent.recipe, seed=shown[0].seed, variants=1)
+    recipe = parent.recipe if index is None else replace(parent.recipe.from_image(index), variants=1)
     added = await _add_job(connection, recipe, origin, new_id=new_id, now=now)
     if added is not None:
         await _add_images(connection, added, recipe, shown, only=index is not None)

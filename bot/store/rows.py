@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, State
 from bot.store.tables import images, jobs
-from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler
+from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, Variation
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -23,7 +23,9 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
 def recipe_from(values: dict[str, Any]) -> Recipe:
     """Return the recipe that `recipe_values` wrote, now or in a version with fewer values."""
     loras = tuple(Lora(**lora) for lora in values.get("loras", ()))
-    return Recipe(**{**values, "sampler": Sampler(values["sampler"]), "loras": loras})
+    variations = tuple(Variation(**variation) for variation in values.get("variations", ()))
+    changed = {"sampler": Sampler(values["sampler"]), "loras": loras, "variations": variations}
+    return Recipe(**{**values, **changed})
 
 
 def offer_values(offer: Offer) -> dict[str, Any]:

@@ -8,7 +8,7 @@ repeat 2                         s+2v … s+3v-1       of the first job or of re
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -51,6 +51,6 @@ async def next_in_sequence(connection: AsyncConnection, job_id: str) -> Wanted:
     recipe = recipe_from(row.recipe)
     further = (number - (row.repeat or 0)) * recipe.variants
     return Wanted(
-        recipe=replace(recipe, seed=(recipe.seed + further) % 2**32),
+        recipe=recipe.from_image(further),
         place={"seed_sequence": sequence, "repeat": number},
     )

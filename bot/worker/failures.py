@@ -7,7 +7,7 @@ from sdjax_engine.request import InvalidRequest
 
 
 def failure_of(error: Exception) -> str:
-    """Return the failure's name, a key of `bot.delivery.render.FAILURES`.
+    """Return the failure's name, a key of `bot.delivery.result.FAILURES`.
 
     An unsuited sampler is followed by the samplers that suit: `unsuited_sampler: ddim, pndm`.
     """

@@ -26,6 +26,24 @@ def initial_noise(seed: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return _normal(key_of(seed), shape)
 
 
+def varied_noise(noise: jax.Array, seeds: jax.Array, strengths: jax.Array) -> jax.Array:
+    """Turn standard noise (h, w, c) towards the initial noise of `seeds` (n,), one after the other.
+
+    A strength of 0 leaves it as it is, bit for bit; 1 makes it the other. The noises are independent, so the
+    spherical interpolation between them is a rotation by strength · π/2, and the result is standard noise.
+    """
+
+    def turn(noise: jax.Array, variation: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        seed, strength = variation
+        angle = strength * (jnp.pi / 2)
+        other = initial_noise(seed, noise.shape)
+        turned = jnp.cos(angle) * noise + jnp.sin(angle) * other
+        return jnp.where(strength > 0, turned, noise), None
+
+    varied, _ = jax.lax.scan(turn, noise, (seeds, strengths))
+    return varied
+
+
 def fresh_noise(seed: jax.Array, purpose: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Return standard noise (h, w, c) for another purpose: an evaluation's number, or a constant above."""
     return _normal(jax.random.fold_in(key_of(seed), purpose), shape)

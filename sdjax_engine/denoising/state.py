@@ -68,6 +68,8 @@ class Newcomer(NamedTuple, Generic[Rows]):
     seat: Rows  # (1,) int32
     guidance_scale: Rows  # (1,) float32
     seed: Rows  # (1,) uint32
+    variation_seeds: Rows  # (1, MAX_VARIATIONS) uint32
+    variation_strengths: Rows  # (1, MAX_VARIATIONS) float32, 0 for none
     init_noise_sigma: Rows  # (1,) float32
     init_latent_scale: Rows  # (1,) float32
     time_ids: Rows  # (1, 6 or 0) float32

@@ -23,7 +23,13 @@ from typing import NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
-from sdjax_engine.denoising.noise import OF_KEPT_PICTURE, OF_START_PICTURE, fresh_noise, initial_noise
+from sdjax_engine.denoising.noise import (
+    OF_KEPT_PICTURE,
+    OF_START_PICTURE,
+    fresh_noise,
+    initial_noise,
+    varied_noise,
+)
 from sdjax_engine.denoising.state import Conditioning, Encoding, KeysValues, Newcomer, SeatState, StartPicture
 from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
 from sdjax_engine.models.cross_attention_inputs import Projection
@@ -210,7 +216,9 @@ def seat_row(
     newcomer: Newcomer[jax.Array],
 ) -> SeatState:
     """Return the state of one seat with a newcomer: latents, keys and values of its texts, its table."""
-    noise = initial_noise(newcomer.seed[0], start.latents.shape[1:])[None]
+    shape = start.latents.shape[1:]
+    noise = initial_noise(newcomer.seed[0], shape)
+    noise = varied_noise(noise, newcomer.variation_seeds[0], newcomer.variation_strengths[0])[None]
     x = newcomer.init_latent_scale[0] * start.latents + newcomer.init_noise_sigma[0] * noise
     hidden = jnp.concatenate([text.hidden for text in texts])
     lengths = jnp.concatenate([text.length for text in texts])

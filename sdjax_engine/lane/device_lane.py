@@ -191,6 +191,9 @@ class DeviceLane:
                 rows.seat[device] = seat % self.seats_per_device
                 rows.guidance_scale[device] = one.request.guidance_scale
                 rows.seed[device] = one.request.seed
+                for number, variation in enumerate(one.request.variations):
+                    rows.variation_seeds[device, number] = variation.seed
+                    rows.variation_strengths[device, number] = variation.strength
                 rows.init_noise_sigma[device] = one.init_noise_sigma
                 rows.init_latent_scale[device] = one.init_latent_scale
                 rows.time_ids[device] = one.time_ids

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sdjax_engine.denoising.state import Conditioning, KeysValues, Newcomer, SeatState, StartPicture
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.request import Lane
+from sdjax_engine.request import MAX_VARIATIONS, Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
 
@@ -111,6 +111,8 @@ class LaneShapes:
             seat=self.rows(count, dtype=np.int32),
             guidance_scale=self.rows(count),
             seed=self.rows(count, dtype=np.uint32),
+            variation_seeds=self.rows(count, MAX_VARIATIONS, dtype=np.uint32),
+            variation_strengths=self.rows(count, MAX_VARIATIONS),
             init_noise_sigma=self.rows(count),
             init_latent_scale=self.rows(count),
             time_ids=self.rows(count, self.sizes),

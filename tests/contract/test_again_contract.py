@@ -11,7 +11,7 @@ from stores import OpenStore
 from bot.errors import UnknownJob, UserMistake
 from bot.jobs import Caps, Job
 from bot.store import Store
-from sdjax_engine.request import Lora
+from sdjax_engine.request import Lora, Variation
 
 THREE = recipe(seed=7, variants=3, loras=(Lora(name="ink", weight=0.5),), init_image="aa/sent.png")
 
@@ -33,6 +33,15 @@ async def test_the_seeds_of_a_family_follow_each_other_whichever_of_it_is_repeat
     ]
     assert second.recipe == recipe(**{**vars(THREE), "seed": 10})
     assert second.origin.user_id == 2
+
+
+async def test_pictures_near_another_keep_its_seed_and_are_never_repeated(store: Store) -> None:
+    near = recipe(seed=7, variants=2, variations=(Variation(seed=40, strength=0.15),))
+    first = await store.jobs.enqueue(near, ORIGIN)
+    second = await store.jobs.enqueue_again(first.id, origin(2))
+    assert [seeds(job) for job in (first, second)] == [[7, 7], [7, 7]]
+    varied = [second.recipe.request(index).variations for index in range(2)]
+    assert varied == [(Variation(seed=seed, strength=0.15),) for seed in (42, 43)]
 
 
 async def test_seeds_begin_anew_after_the_largest(store: Store) -> None:

@@ -26,7 +26,7 @@ from sdjax_engine.images import (
     parameters_text,
     read_recipe,
 )
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, MAX_SEED, Request, Sampler
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, MAX_SEED, Request, Sampler, Variation
 
 REQUEST = Request(
     prompt="a red circle on a white background",
@@ -53,6 +53,9 @@ requests = st.builds(
     height=st.just(16),
     width=st.just(24),
     model=st.text(),
+    variations=st.lists(
+        st.builds(Variation, seed=st.integers(0, MAX_SEED), strength=st.floats(0, 1)), max_size=8
+    ).map(tuple),
 )
 
 
@@ -119,6 +122,11 @@ def test_the_parameters_are_written_as_other_tools_read_them() -> None:
             "Negative prompt: blurred\n"
             "Steps: 20, Sampler: Euler a, CFG scale: 7.5, Seed: 7, Size: 24x16, Model: demo"
         )
+
+
+def test_one_variation_is_written_as_other_tools_write_it() -> None:
+    one = dataclasses.replace(REQUEST, variations=(Variation(seed=9, strength=0.15),))
+    assert "Variation seed: 9, Variation seed strength: 0.15" in parameters_text(one)
 
 
 @pytest.mark.parametrize("sampler", Sampler)

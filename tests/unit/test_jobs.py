@@ -10,6 +10,7 @@ from recipes import ORIGIN, RECIPE, recipe
 from bot.config import Config
 from bot.jobs import ALLOWED, State, places_of, state_of_job
 from bot.sizes import larger_size, nearest_size
+from sdjax_engine.request import Variation
 
 OFFER = Config().models[0].offer
 STATES = st.lists(st.sampled_from(State), min_size=1, max_size=9)
@@ -85,3 +86,14 @@ def test_the_places_of_a_request_are_its_cost_in_default_pictures() -> None:
         places_of(replace(RECIPE, width=256, height=256, num_inference_steps=100, variants=9), OFFER) == 180
     )
     assert places_of(replace(RECIPE, init_image="aa/aa.png", strength=0.5, variants=4), OFFER) == 2
+
+
+NEAR = recipe(seed=7, variants=3, variations=(Variation(seed=2**32 - 1, strength=0.15),))
+
+
+def test_pictures_near_another_have_its_seed_and_each_the_next_seed_of_the_variation() -> None:
+    requests = [NEAR.request(index) for index in range(3)]
+    assert [request.seed for request in requests] == [7, 7, 7]
+    assert [request.variations[-1].seed for request in requests] == [2**32 - 1, 0, 1]
+    assert NEAR.from_image(2).request(0) == NEAR.request(2)
+    assert RECIPE.from_image(2).request(0) == RECIPE.request(2)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from compilations import application
 
-from sdjax_engine.denoising.noise import fresh_noise, initial_noise
+from sdjax_engine.denoising.noise import fresh_noise, initial_noise, varied_noise
 
 SHAPE = (6, 4, 4)
 SETTINGS = {
@@ -48,3 +48,23 @@ def test_noise_of_a_seed_is_that_of_its_key_where_nothing_is_set() -> None:
     ):
         reference = jax.random.normal(jax.random.PRNGKey(SEED), (1, channels, height, width), jnp.float32)
     np.testing.assert_array_equal(first(jnp.asarray(SEED)), reference[0].transpose(1, 2, 0))
+
+
+def varied(seed: int, *variations: tuple[int, float]) -> jax.Array:
+    seeds, strengths = zip(*variations, strict=True)
+    own = initial_noise(jnp.uint32(seed), (32, 32, 4))
+    return jax.jit(varied_noise)(own, jnp.array(seeds, jnp.uint32), jnp.array(strengths, jnp.float32))
+
+
+def test_a_variation_leads_from_the_noise_of_one_seed_to_that_of_another() -> None:
+    own, other = (np.asarray(initial_noise(jnp.uint32(seed), (32, 32, 4))) for seed in (3, 4))
+    assert np.array_equal(varied(3, (4, 0.0)), own)
+    np.testing.assert_allclose(varied(3, (4, 1.0)), other, atol=1e-5)
+    near, halfway = np.asarray(varied(3, (4, 0.15))), np.asarray(varied(3, (4, 0.5)))
+    assert 0 < np.abs(near - own).mean() < np.abs(halfway - own).mean() < np.abs(other - own).mean()
+
+
+def test_varied_noise_is_standard_noise_however_often_it_is_varied() -> None:
+    noise = np.asarray(varied(3, (4, 0.15), (5, 0.5), (6, 0.9), (7, 0.15)))
+    assert abs(noise.mean()) < 0.05
+    assert abs(noise.std() - 1) < 0.05

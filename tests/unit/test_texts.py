@@ -16,7 +16,7 @@ from discord.app_commands import Command
 
 import bot
 from bot.config import Config
-from bot.delivery import render
+from bot.delivery import render, result
 from bot.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
 from bot.front.commands import commands
 from bot.texts import LANGUAGES, MISTAKES, Texts
@@ -39,7 +39,7 @@ def messages(language: str) -> list[Message]:
 
 def said_by_the_code() -> Iterator[str]:
     """The English form of every sentence: written in a call, or in a table of sentences."""
-    keys_of_tables = {*MISTAKES, *render.FAILURES, *render.TROUBLES}
+    keys_of_tables = {*MISTAKES, *result.FAILURES, *render.TROUBLES}
     for _, _, found, _, _ in extract_from_dir(str(ROOT), keywords=KEYWORDS, comment_tags=()):
         sentence = found[0] if isinstance(found, tuple) else found
         if sentence not in keys_of_tables:
@@ -51,7 +51,7 @@ def said_by_the_code() -> Iterator[str]:
             yield command.name
             yield from (parameter.name for parameter in command.parameters)
     yield from MISTAKES.values()
-    yield from render.FAILURES.values()
+    yield from result.FAILURES.values()
     yield from render.TROUBLES.values()
     yield from InvalidRequest.SENTENCES.values()
 

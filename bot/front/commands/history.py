@@ -13,9 +13,9 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
+from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.layout import layout
 from bot.delivery.lineage import message_address
-from bot.delivery.render import MessageContent, PictureContent, Tone
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.command_tree import Command, make_command
 from bot.front.commands.naming import MAX_NAME, request_facts, request_words

@@ -9,8 +9,8 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.delivery.buttons import ButtonContent
+from bot.delivery.content import MessageContent, Tone
 from bot.delivery.layout import layout
-from bot.delivery.render import MessageContent, Tone
 from bot.erasure import forget
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.answers import page

@@ -6,6 +6,7 @@ from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
 from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
+from bot.front.views.more import MoreMenu
 from bot.front.views.originals import OriginalsButton
 from bot.front.views.permutations import PERMUTATIONS_FORM
 from bot.front.views.privacy import PrivacyButton
@@ -26,6 +27,7 @@ BUTTONS = (
     DeleteButton,
     EnlargeButton,
     HistoryButton,
+    MoreMenu,
     OriginalsButton,
     PrivacyButton,
     PublishButton,
@@ -47,6 +49,7 @@ __all__ = [
     "DeleteButton",
     "EnlargeButton",
     "HistoryButton",
+    "MoreMenu",
     "OriginalsButton",
     "PrivacyButton",
     "PublishButton",

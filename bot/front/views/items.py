@@ -61,9 +61,10 @@ class Button(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
 
 
 class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
-    """A select menu; `act` is called with the interaction and the chosen values."""
+    """A select menu; `act` is called with the interaction, the chosen values and the template's groups."""
 
     act: ClassVar[staticmethod[..., Awaitable[None]]]
+    ids: Mapping[str, Any]
 
     @classmethod
     async def from_custom_id(
@@ -72,9 +73,11 @@ class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
         """Return the used menu; raises TypeError for another kind of item."""
         if not isinstance(item, discord.ui.Select):
             raise TypeError(f"{match[0]} is not a menu")
-        return cls(item)
+        menu = cls(item)
+        menu.ids = match.groupdict()
+        return menu
 
     async def callback(self, interaction: Interaction) -> None:
         """Act on the choice."""
         async with pressed(interaction):
-            await self.act(interaction, self.item.values)
+            await self.act(interaction, self.item.values, **self.ids)

@@ -114,6 +114,8 @@ async def remixed(
     if typed.get(STYLE) not in (None, NO_STYLE):
         asked = styled(asked, await style_of(interaction, typed[STYLE]))
     recipe = parse(asked, services_of(interaction).offers)
+    if recipe.seed == earlier.seed:
+        recipe = replace(recipe, variations=earlier.variations)
     if not started:
         return recipe
     strength = recipe.strength if "strength" in typed else earlier.strength

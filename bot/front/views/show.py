@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import discord
 
+from bot.delivery.content import MessageContent
 from bot.delivery.layout import layout
 from bot.delivery.pictures import fit
-from bot.delivery.render import MessageContent, render, without_picture
+from bot.delivery.render import render, without_picture
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.front.commands.history import SHOW, can_be_shown
 from bot.front.first_answers import acknowledge

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bot.front.options import random_seed
 from bot.front.requests import (
     accept,
@@ -13,16 +15,25 @@ from bot.front.requests import (
     repeatable,
 )
 from bot.front.services import Interaction
-from bot.front.variations import varied
+from bot.front.variations import varied, varied_near
 from bot.front.views.items import Button
-from bot.jobs import Descent
+from bot.jobs import Descent, Recipe
 
 
 async def vary(interaction: Interaction, job_id: str, index: int) -> None:
     """Queue a job that starts from one picture of another, with a new seed, shown as private as the first."""
+    await _vary(interaction, job_id, index, varied)
+
+
+async def vary_near(interaction: Interaction, job_id: str, index: int) -> None:
+    """Queue a job of the same words and seed whose initial noise is a little changed."""
+    await _vary(interaction, job_id, index, varied_near)
+
+
+async def _vary(interaction: Interaction, job_id: str, index: int, how: Callable[..., Recipe]) -> None:
     parent = parent_of(interaction, job_id, Descent.VARIATION, index)
     origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
-    recipe = varied(await repeatable(interaction, job_id), index, seed=random_seed())
+    recipe = how(await repeatable(interaction, job_id), index, seed=random_seed())
     check_offered(interaction, recipe)
     job = await enqueue(interaction, recipe, origin)
     await announce(interaction, job)

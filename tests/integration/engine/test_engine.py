@@ -24,6 +24,7 @@ from sdjax_engine.request import (
     Progress,
     Request,
     Sampler,
+    Variation,
 )
 
 OpenEngine = Callable[..., Engine]
@@ -61,11 +62,40 @@ def test_every_value_of_a_request_changes_the_picture(engine: Engine) -> None:
         {"num_inference_steps": 7},
         {"guidance_scale": 6.0},
         {"guidance_scale": 1.0},
+        {"variations": (Variation(seed=9, strength=0.15),)},
+        {"variations": (Variation(seed=9, strength=0.15), Variation(seed=10, strength=0.15))},
         # DDPM is Euler ancestral written for another process: they differ by roundings, if at all.
         *({"sampler": sampler} for sampler in SUITED if sampler not in (Sampler.DDIM, Sampler.DDPM)),
     )
     pictures = [fingerprint(image) for image in paint(engine, *(like(**change) for change in changes))]
     assert len(set(pictures)) == len(pictures)
+
+
+def test_a_little_of_another_seed_s_noise_changes_the_picture_a_little(engine: Engine) -> None:
+    own, near, other, none = paint(
+        engine,
+        PLAIN,
+        like(variations=(Variation(seed=8, strength=0.15),)),
+        like(variations=(Variation(seed=8, strength=1.0),)),
+        like(variations=(Variation(seed=8, strength=0.0),)),
+    )
+    changes = [np.abs(image.pixels.astype(int) - own.pixels).mean() for image in (near, other)]
+    assert 0 < changes[0] < changes[1] / 2
+    assert fingerprint(none) == fingerprint(own)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"variations": (Variation(seed=8, strength=1.5),)},
+        {"variations": (Variation(seed=8, strength=float("nan")),)},
+        {"variations": (Variation(seed=2**32, strength=0.5),)},
+        {"variations": (Variation(seed=8, strength=0.5),) * 9},
+    ],
+)
+def test_a_variation_out_of_range_is_refused(engine: Engine, changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        engine.submit(like(**changes))
 
 
 def test_settings_of_the_process_change_no_picture(

@@ -16,9 +16,9 @@ from recipes import RECIPE, origin
 from serving import Served, serving, until
 
 from bot.config import Config
+from bot.delivery.content import MessageContent
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks
-from bot.delivery.render import MessageContent
 from bot.delivery.sender import Sender, Sent
 from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts

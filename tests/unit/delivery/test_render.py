@@ -8,16 +8,10 @@ from dataclasses import replace
 import pytest
 from recipes import ORIGIN, RECIPE, job_of, recipe
 
+from bot.delivery.content import MAX_ALT, MessageContent
 from bot.delivery.layout import layout
-from bot.delivery.render import (
-    FAILURES,
-    MAX_ALT,
-    MAX_TEXT,
-    TROUBLES,
-    MessageContent,
-    render,
-    seeds_text,
-)
+from bot.delivery.render import MAX_TEXT, TROUBLES, render
+from bot.delivery.result import FAILURES, seeds_text
 from bot.jobs import Descent, Job, Notes, Parent, Position, Showing, State
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import PromptFacts, Trouble

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.delivery.render import FAILURES
+from bot.delivery.result import FAILURES
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.worker.failures import failure_of
 from sdjax_engine.request import InvalidRequest, PaintingFailed, Sampler

@@ -1,0 +1,207 @@
+"""What the message of a finished job says and which pictures it shows; the first lines are `render`'s."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from bot.delivery.content import SUBTEXT, PictureContent, shortened
+from bot.delivery.lineage import parent_line
+from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
+from bot.texts import Texts, shown, tidy
+from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest
+
+SHOWN_NEGATIVE_PROMPT = 300
+SHOWN_CUT = 200
+SHOWN_LORAS = 150
+SHOWN_STYLE = 60
+
+FAILURES: Mapping[str, str] = MappingProxyType(
+    {
+        "painting_failed": "This picture could not be painted. Try it again, or with another seed.",
+        "invalid_request": "This picture cannot be painted with these settings. Change them and try again.",
+        "unsuited_sampler": InvalidRequest.SENTENCES["unsuited_sampler"],
+        "worker_died": "Painting this picture stopped the painter twice. Try other settings.",
+        "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
+        "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
+        "start_missing": "The picture to start from can no longer be read: send it again.",
+        "start_not_offered": "The picture to start from is gone, and this bot no longer paints with its "
+        "model or size. Send the picture, or choose another.",
+        "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
+        "Send the picture, or choose another.",
+        "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
+        "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
+    }
+)
+DEFAULT_FAILURE = "painting_failed"
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Return seeds as text: `7`, `7–10` for consecutive ones, otherwise a list."""
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
+        return f"{seeds[0]}–{seeds[-1]}"
+    return ", ".join(str(seed) for seed in seeds)
+
+
+def ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
+    """Return the sentence above a finished job's pictures; empty unless pictures are missing."""
+    sentences = []
+    failed = [image for image in job.images if image.state is State.FAILED]
+    cancelled = sum(image.state is State.CANCELLED for image in job.images)
+    if failed:
+        if done or cancelled:
+            count = {"failed": len(failed), "count": len(job.images)}
+            sentences.append(texts.gettext("{failed} of {count} pictures failed.", **count))
+        kinds = dict.fromkeys(image.failure or DEFAULT_FAILURE for image in failed)
+        sentences += [_failure(kind, job.recipe, texts) for kind in kinds]
+    if cancelled == len(job.images):
+        sentences.append(texts.gettext("Cancelled. Press Again to ask for it anew."))
+    elif cancelled:
+        count = {"cancelled": cancelled, "count": len(job.images)}
+        sentences.append(texts.gettext("{cancelled} of {count} pictures were cancelled.", **count))
+    sentences += _judged(job, texts)
+    return " ".join([*sentences, *_left_out(_notes(done), texts)])
+
+
+def _judged(job: Job, texts: Texts) -> Iterator[str]:
+    """Return the sentence about the safety checker, where it changed what is shown."""
+    shown_as = Counter(image.showing for image in job.images)
+    if withheld := shown_as[Showing.WITHHOLD]:
+        yield texts.ngettext(
+            "{count} picture is not shown: the safety checker found it unfit for this channel.",
+            "{count} pictures are not shown: the safety checker found them unfit for this channel.",
+            withheld,
+        )
+        yield texts.gettext("Press Again for others, or change the words.")
+    if covered := shown_as[Showing.SPOILER]:
+        yield texts.ngettext(
+            "{count} picture is covered: the safety checker flagged it.",
+            "{count} pictures are covered: the safety checker flagged them.",
+            covered,
+        )
+
+
+def _notes(done: Sequence[ImageRecord]) -> Notes:
+    """Return the notes of a job's pictures, which all have the same prompts."""
+    return next((image.notes for image in done if image.notes.prompt is not None), Notes())
+
+
+def _left_out(notes: Notes, texts: Texts) -> Iterator[str]:
+    """Return a sentence for each prompt whose end was cut."""
+    if notes.prompt and notes.prompt.cut:
+        yield texts.ngettext(
+            "Only the first {count} token of the prompt had room. Left out: “{cut}”",
+            "Only the first {count} tokens of the prompt had room. Left out: “{cut}”",
+            notes.prompt.limit,
+            cut=shown(notes.prompt.cut, SHOWN_CUT),
+        )
+    if notes.negative_prompt and notes.negative_prompt.cut:
+        yield texts.ngettext(
+            "Only the first {count} token of the negative prompt had room. Left out: “{cut}”",
+            "Only the first {count} tokens of the negative prompt had room. Left out: “{cut}”",
+            notes.negative_prompt.limit,
+            cut=shown(notes.negative_prompt.cut, SHOWN_CUT),
+        )
+
+
+def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
+    """Return the sentence of a stored failure, which is a name and perhaps the possible choices."""
+    name, _, choices = failure.partition(": ")
+    if name != "unsuited_sampler":
+        return texts.gettext(FAILURES.get(name, FAILURES[DEFAULT_FAILURE]))
+    suited = choices.split(", ")
+    labels = (label for sampler, label in SAMPLER_NAMES.items() if sampler in suited or label in suited)
+    return texts.gettext(
+        FAILURES[name],
+        value=SAMPLER_NAMES[recipe.sampler],
+        model=shown(recipe.model, 80),
+        choices=", ".join(labels),
+    )
+
+
+def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
+    recipe = job.recipe
+    seeds = seeds_text(list(dict.fromkeys(image.seed for image in done)))
+    parts = [
+        texts.gettext("seed {seed}", seed=seeds)
+        if len(done) == 1 or recipe.variations
+        else texts.gettext("seeds {seeds}", seeds=seeds),
+        f"{recipe.width}×{recipe.height}",
+        texts.ngettext("{count} step", "{count} steps", recipe.num_inference_steps),
+        texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
+        SAMPLER_NAMES[recipe.sampler],
+        shown(recipe.model, 80),
+        *_styled(recipe, texts),
+        *_near(recipe, done, texts),
+        *_started(recipe, texts),
+        *parent_line(job, texts),
+    ]
+    line = texts.line(texts.joined(parts), mark=SUBTEXT)
+    if recipe.negative_prompt.strip():
+        negative = shown(recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT)
+        without = texts.gettext("without: {negative}", negative=negative)
+        line += "\n" + texts.line(without, mark=SUBTEXT)
+    if len(done) > 1:
+        line += "\n" + texts.line(_legend(len(done), texts), mark=SUBTEXT)
+    return line
+
+
+def _legend(count: int, texts: Texts) -> str:
+    """Return what the buttons of a grid's tiles do."""
+    return texts.gettext(
+        "{alone} show one picture alone, {like} paint others like it.",
+        alone=f"U1–U{count}",
+        like=f"V1–V{count}",
+    )
+
+
+def _near(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> Iterator[str]:
+    """Yield how the initial noise was changed; the last change is another for each picture."""
+    for variation in recipe.variations[:-1]:
+        yield texts.gettext("varied by seed {seed}", seed=variation.seed)
+    if recipe.variations:
+        last = [recipe.from_image(image.index).variations[-1].seed for image in done]
+        yield texts.gettext("varied by seed {seed}", seed=seeds_text(last))
+
+
+def _styled(recipe: Recipe, texts: Texts) -> Iterator[str]:
+    """Return the name of the style whose texts are in the prompts."""
+    if recipe.style:
+        yield texts.gettext("style {style}", style=shown(recipe.style, SHOWN_STYLE))
+
+
+def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
+    """Return what else made a picture: its start picture and LoRAs."""
+    strength = f"{recipe.strength:g}"
+    if recipe.mask_image is not None:
+        yield texts.gettext("part of a picture anew, strength {strength}", strength=strength)
+    elif recipe.init_image is not None:
+        yield texts.gettext("from a picture, strength {strength}", strength=strength)
+    if recipe.loras:
+        named = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
+        yield f"LoRA {shown(', '.join(named), SHOWN_LORAS)}"
+
+
+def pictures_of(job: Job, done: Sequence[ImageRecord], texts: Texts) -> Iterator[PictureContent]:
+    """Return the open pictures, then the covered ones: a flagged picture covers no other."""
+    for covered in (False, True):
+        images = [image for image in done if (image.showing is Showing.SPOILER) is covered]
+        if images:
+            yield _picture(job, images, texts, covered=covered, first=done.index(images[0]) + 1)
+
+
+def _picture(
+    job: Job, images: Sequence[ImageRecord], texts: Texts, *, covered: bool, first: int
+) -> PictureContent:
+    alt = tidy(job.recipe.prompt)
+    if len(images) > 1:
+        alt = texts.gettext("{count} pictures: {prompt}", count=len(images), prompt=alt)
+    stem = job.id if len(images) == 1 else f"{job.id}-grid"
+    return PictureContent(
+        artifacts=tuple(image.artifact for image in images if image.artifact),
+        first=first,
+        stem=f"SPOILER_{stem}" if covered else stem,
+        alt=shortened(alt),
+        spoiler=covered,
+    )

@@ -1,0 +1,61 @@
+"""The menu of further actions under a result: pictures near one of its own, and facts about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.delivery.buttons import MORE, NEAR
+from bot.errors import UnknownJob
+from bot.front.answers import page
+from bot.front.first_answers import acknowledge
+from bot.front.permissions import may_repeat
+from bot.front.services import Interaction, sender_of, services_of
+from bot.front.views.items import Menu
+from bot.front.views.vary import vary_near
+from bot.jobs import Job
+from bot.texts import Texts
+from sdjax_engine.images import parameters_text
+
+MAX_PARAMETERS = 3500  # characters; the rest of a page is for the lines around them
+
+
+async def choose(interaction: Interaction, values: Sequence[str], job_id: str) -> None:
+    """Do what was chosen."""
+    action, _, index = values[0].partition(":")
+    if action == NEAR and index.isdecimal():
+        await vary_near(interaction, job_id, int(index))
+    else:
+        await show_info(interaction, job_id)
+
+
+async def show_info(interaction: Interaction, job_id: str) -> None:
+    """Show to the person alone how the pictures were made; raises UnknownJob where they may not be seen."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    job = await services.store.jobs.get(job_id)
+    if not may_repeat(interaction, job, privately=True):
+        raise UnknownJob(job=job_id)
+    text = info(job, services.texts(interaction), now=services.clock())
+    await interaction.edit_original_response(view=page(text))
+
+
+def info(job: Job, texts: Texts, *, now: float) -> str:
+    """Return the recipe of a job's first picture in the form that other tools read, and its times."""
+    parameters = parameters_text(job.recipe.request(0))[:MAX_PARAMETERS].replace("```", "\u02cb\u02cb\u02cb")
+    lines = [
+        texts.gettext("These settings paint the first picture again, here or in other tools:"),
+        f"```\n{parameters}\n```",
+        texts.gettext("Result {id}, asked for {age}.", id=job.id, age=texts.age(now - job.created_at)),
+    ]
+    if job.started_at is not None and job.finished_at is not None:
+        waited, painted = job.started_at - job.created_at, job.finished_at - job.started_at
+        times = {"waited": texts.duration(waited), "painted": texts.duration(painted)}
+        lines.append(texts.gettext("It waited {waited} and was painted in {painted}.", **times))
+    return "\n".join(lines)
+
+
+class MoreMenu(Menu, template=rf"{MORE}:(?P<job_id>[0-9a-z]+)"):
+    """Any person who sees the pictures may choose; a new job and its message are theirs."""
+
+    act = staticmethod(choose)

@@ -1,0 +1,57 @@
+"""The menu under a result: pictures near one of its own, and facts about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from front_tools import ephemeral, finished, refusal, text_of
+from serving import Served
+
+from bot.front.variations import NEAR_STRENGTH
+from bot.sandbox.client import Member
+from bot.sandbox.component_rules import walk
+
+
+def options(message: dict[str, Any]) -> list[str]:
+    return [option["label"] for _, part in walk(message["components"]) for option in part.get("options", [])]
+
+
+async def test_a_picture_is_varied_a_little_eight_times(served: Served, ravi: Member) -> None:
+    job, message = await finished(served, ravi, "boats", variants=2, seed=5)
+    assert options(message) == ["Vary 1 a little", "Vary 2 a little", "Info"]
+    for times in range(1, 9):
+        answer = await ravi.message_of(await ravi.press(message, "More", values=[message_value(message, 1)]))
+        (near,) = await served.store.jobs.active()
+        assert near.origin.parent is not None
+        assert near.origin.parent.job_id == job.id
+        recipe = near.recipe
+        assert (recipe.seed, recipe.variants, recipe.init_image) == (6, 2, None)
+        assert [variation.strength for variation in recipe.variations] == [NEAR_STRENGTH] * times
+        job = await served.paint(near.id)
+        message = await ravi.wait_for_message(
+            lambda found, wanted=answer["id"]: found["id"] == wanted and bool(found["attachments"])
+        )
+        assert "varied by seed" in text_of(message)
+    told = await refusal(ravi, await ravi.press(message, "More", values=[message_value(message, 1)]))
+    assert told == "9 variations of one seed are too many: 8 are possible."
+
+
+def message_value(message: dict[str, Any], index: int) -> str:
+    """The value of the choice at an index of the menu."""
+    values = [
+        option["value"] for _, part in walk(message["components"]) for option in part.get("options", [])
+    ]
+    return str(values[index])
+
+
+async def test_info_is_for_the_person_alone_and_can_be_copied_to_other_tools(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a ``` boat", seed=5, negative_prompt="fog")
+    answer = await omar.message_of(await omar.press(message, "More", values=["info"]))
+    assert ephemeral(answer)
+    text = text_of(answer)
+    assert "a \u02cb\u02cb\u02cb boat\nNegative prompt: fog\nSteps: " in text
+    assert "Seed: 5" in text
+    assert f"{job.id}" in text
+    assert text.count("```") == 2
