@@ -18,7 +18,7 @@ from bot.front.answers import add, add_page, page, report, sentence_for
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse
-from bot.front.preferred import preferred
+from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, enqueue
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
@@ -114,7 +114,7 @@ async def paint_all(
         phrase = read_few(prompt, most=services.most_permutations(interaction))
         typed = read_settings_line(settings, _names(interaction))
         asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed)
-        recipes = await _recipes(interaction, asked, phrase)
+        recipes, unsuitable = await _recipes(interaction, asked, phrase)
         job = await enqueue(interaction, recipes[0], origin)
     except (InvalidRequest, UserMistake) as error:
         await report(interaction, error)
@@ -122,6 +122,7 @@ async def paint_all(
         await add_page(interaction, given.replace("```", "\u02cb\u02cb\u02cb"))
         return
     await announce(interaction, job)
+    await name_left_out(interaction, unsuitable)
     if job.origin.front in (services.front, None):  # else another front of the same shard queues the others
         await _queue_others(interaction, recipes[1:], origin)
 
@@ -132,14 +133,18 @@ async def _around(interaction: Interaction, asked: Asked) -> tuple[Asked, Recipe
     return await preferred(interaction, place, parse(place, services_of(interaction).offers))
 
 
-async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> list[Recipe]:
-    """Return a recipe for each prompt, all of the same seed; raises for the first that cannot be painted."""
-    filled, recipe, _ = await _around(interaction, asked)
+async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> tuple[list[Recipe], list[str]]:
+    """Return a recipe for each prompt, all of the same seed, and the settings that were left out.
+
+    Raises for the first prompt that cannot be painted.
+    """
+    filled, recipe, unsuitable = await _around(interaction, asked)
     offers = services_of(interaction).offers
-    return [
+    recipes = [
         replace(parse(replace(filled, prompt=placed(filled.prompt, words)), offers), seed=recipe.seed)
         for words in await written_out(interaction, phrase, seed=recipe.seed)
     ]
+    return recipes, unsuitable
 
 
 async def _queue_others(interaction: Interaction, recipes: Sequence[Recipe], origin: Origin) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bot.front.answers import add
 from bot.front.options import Asked, parse
 from bot.front.preferring import filled_in, nearest
 from bot.front.requests import PATIENCE_SECONDS
@@ -15,6 +16,7 @@ from bot.front.styling import STYLE
 from bot.jobs import Recipe
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, Scope
+from bot.texts import Texts
 
 
 def owners_of(interaction: Interaction) -> list[Owner]:
@@ -43,3 +45,20 @@ async def preferred(
     filled, unsuitable = filled_in(asked, nearest(levels), services.offers)
     unsuitable += [STYLE] if missing else []
     return filled, replace(parse(filled, services.offers), seed=recipe.seed), unsuitable
+
+
+async def name_left_out(interaction: Interaction, unsuitable: Sequence[str]) -> None:
+    """Tell the person alone which saved settings, or settings of the style, were left out."""
+    # Only after the job is shown: Discord puts the first message after an acknowledgement in its place.
+    if not unsuitable:
+        return
+    names = Texts.for_locale(str(interaction.locale))
+    left_out = ", ".join(names.pgettext("name", name) for name in unsuitable)
+    texts = services_of(interaction).texts(interaction)
+    await add(
+        interaction,
+        texts.gettext(
+            "These of the saved settings do not suit this request and were left out: {names}.",
+            names=left_out,
+        ),
+    )

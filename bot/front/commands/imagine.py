@@ -29,7 +29,7 @@ from bot.front.options import (
 )
 from bot.front.permutations import ask_permutations
 from bot.front.pictures import Picture
-from bot.front.preferred import preferred
+from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, check_caps, enqueue
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.front.styles import suggest_styles
@@ -214,7 +214,7 @@ async def imagine(
         async with _started_from(interaction, recipe, asked, image=image, mask=mask) as started:
             job = await enqueue(interaction, started, origin)
     await announce(interaction, job)
-    await _name_left_out(interaction, unsuitable)
+    await name_left_out(interaction, unsuitable)
     await hint(interaction, recipe.prompt)
 
 
@@ -224,23 +224,6 @@ async def _filled(interaction: Interaction, asked: Asked, recipe: Recipe) -> tup
         words = await drawn(interaction, asked.prompt, seed=recipe.seed)
         asked, recipe = replace(asked, prompt=words), replace(recipe, prompt=words)
     return await preferred(interaction, asked, recipe)
-
-
-async def _name_left_out(interaction: Interaction, unsuitable: Sequence[str]) -> None:
-    """Tell the person alone which saved settings, or settings of the style, were left out."""
-    # Only after the job is shown: Discord puts the first message after an acknowledgement in its place.
-    if not unsuitable:
-        return
-    names = Texts.for_locale(str(interaction.locale))
-    left_out = ", ".join(names.pgettext("name", name) for name in unsuitable)
-    texts = services_of(interaction).texts(interaction)
-    await add(
-        interaction,
-        texts.gettext(
-            "These of the saved settings do not suit this request and were left out: {names}.",
-            names=left_out,
-        ),
-    )
 
 
 async def hint(interaction: Interaction, prompt: str) -> None:

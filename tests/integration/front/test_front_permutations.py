@@ -11,11 +11,13 @@ from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.jobs import Job
 from bot.sandbox.client import Member
-from bot.sandbox.community import MODERATORS_ID
+from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.modal_rules import inputs
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.store.preferences import Owner, Scope
 
+(RAVI,) = (user.id for user in PEOPLE if user.username == "ravi")
 PROMPT = r"{red, blue} bird \(sd\)"
 
 
@@ -168,3 +170,14 @@ async def test_a_mistake_in_a_list_gives_what_was_typed_back(served: Served, min
     assert "without spaces" in await add_list(mina, "two words", "a lot of work")
     back = await mina.wait_for_message(lambda message: "a lot of work" in text_of(message))
     assert ephemeral(back)
+
+
+async def test_saved_settings_that_do_not_suit_are_named_once_for_all_prompts(
+    served: Served, ravi: Member
+) -> None:
+    await served.store.preferences.put(Owner(scope=Scope.ME, id=RAVI), {"size": "64x64", "steps": 9})
+    await ravi.submit(await form_of(ravi, prompt="{red, blue} bird"))
+    await ravi.wait_for_message(lambda message: "blue bird" in text_of(message))
+    told = [text_of(message) for message in await ravi.messages() if ephemeral(message)]
+    assert [words.rpartition(":")[2].strip() for words in told] == ["size."]
+    assert {job.recipe.num_inference_steps for job in await jobs_of(served.store)} == {9}
