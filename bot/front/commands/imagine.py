@@ -221,8 +221,8 @@ async def imagine(
 async def _filled(interaction: Interaction, asked: Asked, recipe: Recipe) -> tuple[Asked, Recipe, list[str]]:
     """Draw the words for wildcards, then do as `preferred`."""
     if may_expand(asked.prompt):
-        words = await drawn(interaction, asked.prompt, seed=recipe.seed)
-        asked, recipe = replace(asked, prompt=words), replace(recipe, prompt=words)
+        asked = replace(asked, prompt=await drawn(interaction, asked.prompt, seed=recipe.seed))
+        recipe = replace(parse(asked, services_of(interaction).offers), seed=recipe.seed)
     return await preferred(interaction, asked, recipe)
 
 

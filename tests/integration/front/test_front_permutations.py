@@ -181,3 +181,13 @@ async def test_saved_settings_that_do_not_suit_are_named_once_for_all_prompts(
     told = [text_of(message) for message in await ravi.messages() if ephemeral(message)]
     assert [words.rpartition(":")[2].strip() for words in told] == ["size."]
     assert {job.recipe.num_inference_steps for job in await jobs_of(served.store)} == {9}
+
+
+async def test_drawn_words_that_make_a_prompt_too_long_are_refused(served: Served, mina: Member) -> None:
+    await add_list(mina, "long", "x" * 200)
+    told = await refusal(mina, await mina.imagine(prompt="__long__ " * 11))
+    assert "2000" in told
+    form = await form_of(mina, prompt="{red, blue} " + "__long__ " * 11)
+    told = await refusal(mina, await mina.submit(form))
+    assert "2000" in told
+    assert await jobs_of(served.store) == []
