@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import unicodedata
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,8 +20,9 @@ MAX_STYLES = 100
 
 
 def _one_line(value: str) -> str:
-    if value != " ".join(value.split()) or not value.isprintable() or value == "-":
-        raise InvalidValue(f"“{value!r}” is no name for a style: write it on one line, without spaces around")
+    controls = any(unicodedata.category(letter) in ("Cc", "Cs") for letter in value)
+    if value != " ".join(value.split()) or controls or value == "-":
+        raise InvalidValue(f"{value!r} is no name for a style: write it on one line, without spaces around")
     return value
 
 

@@ -91,7 +91,7 @@ def _last_keyword(prompt: str) -> int:
 
 
 def _key(text: str) -> str:
-    """Return what is compared: without letter case, and with underscores for spaces."""
+    """Return a text as keys are compared: without letter case, with underscores for spaces."""
     return "_".join(text.casefold().split())
 
 

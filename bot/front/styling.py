@@ -1,4 +1,4 @@
-"""A style and what a person typed, put together; no Discord here.
+"""A style around the words of a person; no Discord here.
 
 the command ◄── its style ◄── the person's settings ◄── the style in them ◄── the channel's ◄── …
 """

@@ -1,4 +1,4 @@
-"""Wildcards: what a list may be, and the entries that a prompt draws from the lists of its server."""
+"""Wildcards: the rules of a list, and the entries that a prompt draws from the lists of its server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def wildcard_choices(typed: str, wildcards: Sequence[Wildcard]) -> list[str]:
 
 
 def drawing(wildcards: Sequence[Wildcard], *, seed: int) -> Choose:
-    """Return what draws entries with this seed; it raises UserMistake for a list that is not there."""
+    """Return a function that draws entries by this seed; it raises UserMistake for an unknown list."""
     known = {key_of(each.name): each.entries for each in wildcards}
 
     def choose(name: str, number: int) -> str:
