@@ -21,7 +21,7 @@ from bot.delivery.sender import Sender
 from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
 from bot.jobs import Job, State
 from bot.log import about
-from bot.store.preferences import PREVIEWS, owners_of_job
+from bot.store.preferences import PREVIEWS, owners_at
 from bot.store.store import Store
 from bot.texts import Texts
 from bot.threads import Threads
@@ -205,7 +205,8 @@ class Progress:
     async def _preview(self, job: Job, shown: _Shown) -> PictureFile | None:
         """Return the previews of a job's images as one file; None without any, or where they are off."""
         if shown.wants_previews is None:
-            owners = owners_of_job(job.origin)
+            origin = job.origin
+            owners = owners_at(user_id=origin.user_id, channel_id=origin.channel_id, guild_id=origin.guild_id)
             shown.wants_previews = await self._store.preferences.nearest(PREVIEWS, *owners) is not False
         previews = await self._store.previews.of(job.id) if shown.wants_previews else {}
         if not previews:

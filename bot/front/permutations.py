@@ -19,7 +19,7 @@ from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse
 from bot.front.preferred import name_left_out, preferred
-from bot.front.requests import accept, announce, enqueue
+from bot.front.requests import accept, announce, enqueue, preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
 from bot.front.styling import PLACE, placed
@@ -122,7 +122,8 @@ async def paint_all(
         await add_page(interaction, given.replace("```", "\u02cb\u02cb\u02cb"))
         return
     await announce(interaction, job)
-    await name_left_out(interaction, unsuitable)
+    if unsuitable:
+        await name_left_out(interaction, unsuitable)
     if job.origin.front in (services.front, None):  # else another front of the same shard queues the others
         await _queue_others(interaction, recipes[1:], origin)
 
@@ -130,7 +131,8 @@ async def paint_all(
 async def _around(interaction: Interaction, asked: Asked) -> tuple[Asked, Recipe, list[str]]:
     """Return the request, filled in, with a place for the words of each prompt."""
     place = replace(asked, prompt=PLACE)
-    return await preferred(interaction, place, parse(place, services_of(interaction).offers))
+    recipe = parse(place, services_of(interaction).offers)
+    return await preferred(interaction, place, recipe, await preferences_of(interaction))
 
 
 async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> tuple[list[Recipe], list[str]]:

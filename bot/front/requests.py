@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 from discord import app_commands
 
@@ -22,6 +23,7 @@ from bot.front.services import Interaction, sender_of, services_of
 from bot.jobs import Descent, Job, Origin, Parent, Recipe, places_of
 from bot.log import about
 from bot.retries import while_unavailable
+from bot.store.preferences import Owner, owners_at
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,19 @@ def parent_of(interaction: Interaction, job_id: str, descent: Descent, index: in
     if interaction.message is None or pressed_privately(interaction):
         return parent
     return replace(parent, channel_id=interaction.channel_id, message_id=interaction.message.id)
+
+
+def owners_of(interaction: Interaction) -> list[Owner]:
+    """Return whose preferences hold for the interaction, the nearest first."""
+    return owners_at(
+        user_id=interaction.user.id, channel_id=interaction.channel_id, guild_id=interaction.guild_id
+    )
+
+
+async def preferences_of(interaction: Interaction) -> list[dict[str, Any]]:
+    """Return the preferences that hold for the interaction, the nearest first."""
+    read = services_of(interaction).store.preferences.of
+    return await while_unavailable(PATIENCE_SECONDS, read, *owners_of(interaction))
 
 
 async def check_caps(interaction: Interaction, origin: Origin) -> None:

@@ -193,7 +193,17 @@ def _patient(url: sa.URL) -> sa.URL:
 
 def _create_engine(url: sa.URL) -> AsyncEngine:
     sqlite = url.get_backend_name() == "sqlite"
-    return create_sqlite_engine(url) if sqlite else create_postgresql_engine(url)
+    if not sqlite:
+        return create_postgresql_engine(url)
+    engine = create_sqlite_engine(url)
+    sa.event.listen(engine.sync_engine, "begin", _begin_on_sqlite)
+    return engine
+
+
+def _begin_on_sqlite(connection: sa.Connection) -> None:
+    # A transaction that reads first and writes later would fail with “locked” instead of waiting.
+    read_only = connection.get_execution_options().get("read_only")
+    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.jobs import Origin
 from bot.store.database import Verbs, insert
 from bot.store.tables import preferences
 
@@ -34,12 +33,12 @@ class Owner:
     guild_id: int | None = None
 
 
-def owners_of_job(origin: Origin) -> list[Owner]:
-    """Return whose preferences hold for a job, the nearest first."""
-    owners = [Owner(scope=Scope.ME, id=origin.user_id)]
-    if origin.guild_id is not None:
-        owners.append(Owner(scope=Scope.CHANNEL, id=origin.channel_id, guild_id=origin.guild_id))
-        owners.append(Owner(scope=Scope.SERVER, id=origin.guild_id, guild_id=origin.guild_id))
+def owners_at(*, user_id: int, channel_id: int | None, guild_id: int | None) -> list[Owner]:
+    """Return whose preferences hold for a person in a channel, the nearest first."""
+    owners = [Owner(scope=Scope.ME, id=user_id)]
+    if guild_id is not None and channel_id is not None:
+        owners.append(Owner(scope=Scope.CHANNEL, id=channel_id, guild_id=guild_id))
+        owners.append(Owner(scope=Scope.SERVER, id=guild_id, guild_id=guild_id))
     return owners
 
 

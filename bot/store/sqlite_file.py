@@ -1,4 +1,4 @@
-"""SQLite in a file: how connections are set up and transactions begun."""
+"""SQLite in a file: how it is checked and connections are set up."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ CONNECTIONS = 15
 
 
 def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
-    """Return an engine whose transactions are BEGIN IMMEDIATE unless the option `read_only` is set."""
-    # The driver must not begin transactions by itself: `_begin` decides which kind each one is.
+    """Return an engine whose driver begins no transactions by itself: `Database` begins them."""
     engine = create_async_engine(
         url,
         connect_args={"isolation_level": None, "timeout": _busy_seconds(url)},
@@ -38,7 +37,6 @@ def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
         hide_parameters=True,  # tokens and prompts are among them, and errors reach the log
     )
     sa.event.listen(engine.sync_engine, "connect", _set_pragmas)
-    sa.event.listen(engine.sync_engine, "begin", _begin)
     return engine
 
 
@@ -85,9 +83,3 @@ def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
     except BaseException:
         connection.close()  # the pool has not taken it and would leave its thread behind
         raise
-
-
-def _begin(connection: sa.Connection) -> None:
-    # A transaction that reads first and writes later would fail with “locked” instead of waiting.
-    read_only = connection.get_execution_options().get("read_only")
-    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

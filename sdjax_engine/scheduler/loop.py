@@ -30,6 +30,7 @@ from sdjax_engine.request import EngineError, Image, Lane, PaintingFailed, Troub
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, moving_mean
 from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 from sdjax_engine.scheduler.pending import PendingRequest
+from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
 from sdjax_engine.scheduler.seats import Readiness
@@ -183,7 +184,8 @@ class Scheduler:
         table.plan_run(batch, limits)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
         batch.run = self._call(queue, limits.long, device.denoise, spans)
-        self._queue_estimates(batch)
+        if queue.previews is not None:
+            self._queue_estimates(batch, queue.previews)
         last = {span.seat: span.request for span in batch.spans if span.last}
         if last:
             decoded = self._call(queue, limits.long, device.decode, list(last))
@@ -209,7 +211,7 @@ class Scheduler:
             queue.learn_run(seconds, batch.evaluations)
         if batch.queueing is not None:
             queue.slowest_queueing.add(batch.queueing)
-        previews = self._previews(batch)
+        previews = self._fetch_previews(batch) if batch.estimates is not None else {}
         for span in batch.spans:
             span.request.tell(span.stop, preview=previews.get(span.seat))
         if batch.pictures:
@@ -253,31 +255,25 @@ class Scheduler:
         )
         self._table.remove(pending)
         pending.give(image)
-        self._learn_colours(queue, picture, pixels)
+        if queue.previews is not None and queue.previews.latent_rgb.learns:
+            with without_previews(queue):
+                queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)
 
-    def _queue_estimates(self, batch: InFlightBatch) -> None:
+    def _queue_estimates(self, batch: InFlightBatch, previews: Previews) -> None:
         """Queue the estimates for the previews that are due after a run."""
-        queue = batch.queue
-        if queue.previews is None or not (weights := queue.previews.due(batch.spans, batch.queued_at)):
-            return
-        with without_previews(queue):
-            batch.estimates = self._call(queue, 1, queue.device.estimate, weights)
-            batch.previewed = list(weights)
+        if weights := previews.due(batch.spans, batch.queued_at):
+            with without_previews(batch.queue):
+                batch.estimates = self._call(batch.queue, 1, batch.queue.device.estimate, weights)
+                batch.previewed = list(weights)
 
-    def _previews(self, batch: InFlightBatch) -> Mapping[int, npt.NDArray[np.uint8]]:
+    def _fetch_previews(self, batch: InFlightBatch) -> Mapping[int, npt.NDArray[np.uint8]]:
         """Wait for the previews after a run that has landed, by seat."""
         queue = batch.queue
         if batch.estimates is not None and queue.previews is not None:
             with without_previews(queue):
-                estimates = self._call(queue, 1, batch.estimates.fetch)
-                return queue.previews.pixels(estimates, batch.previewed)
+                latents = self._call(queue, 1, batch.estimates.fetch)
+                return queue.previews.pixels(latents, batch.previewed)
         return {}
-
-    def _learn_colours(self, queue: LaneQueue, picture: Picture, pixels: npt.NDArray[np.uint8]) -> None:
-        """Fit the colours of previews to a finished picture."""
-        if queue.previews is not None and queue.previews.latent_rgb.learns:
-            with without_previews(queue):
-                queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)
 
     def _decode_again(self, queue: LaneQueue, pending: PendingRequest, picture: Picture) -> None:
         latents = self._call(queue, 1, picture.fetch_latents)

@@ -30,7 +30,7 @@ from bot.front.options import (
 from bot.front.permutations import ask_permutations
 from bot.front.pictures import Picture
 from bot.front.preferred import name_left_out, preferred
-from bot.front.requests import accept, announce, check_caps, enqueue
+from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.front.styles import suggest_styles
 from bot.front.styling import STYLE
@@ -214,7 +214,8 @@ async def imagine(
         async with _started_from(interaction, recipe, asked, image=image, mask=mask) as started:
             job = await enqueue(interaction, started, origin)
     await announce(interaction, job)
-    await name_left_out(interaction, unsuitable)
+    if unsuitable:
+        await name_left_out(interaction, unsuitable)
     await hint(interaction, recipe.prompt)
 
 
@@ -223,7 +224,10 @@ async def _filled(interaction: Interaction, asked: Asked, recipe: Recipe) -> tup
     if may_expand(asked.prompt):
         asked = replace(asked, prompt=await drawn(interaction, asked.prompt, seed=recipe.seed))
         recipe = replace(parse(asked, services_of(interaction).offers), seed=recipe.seed)
-    return await preferred(interaction, asked, recipe)
+    levels = await preferences_of(interaction)
+    if asked.style is None and not any(levels):
+        return asked, recipe, []
+    return await preferred(interaction, asked, recipe, levels)
 
 
 async def hint(interaction: Interaction, prompt: str) -> None:

@@ -14,9 +14,8 @@ from bot.front.answers import add_page, report
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
-from bot.front.preferred import owners_of
 from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests import PATIENCE_SECONDS, owners_of
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.settings_line import PREFERABLE, options_line, read_settings_line
 from bot.front.styles import style_of
