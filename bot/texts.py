@@ -114,6 +114,24 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "With a picture to start from, one prompt is painted at a time: "
             "leave the alternatives in braces out."
         ),
+        "generation_data_none": (
+            "This holds no generation data: copy all of the text that A1111, Civitai, ComfyUI or InvokeAI "
+            "shows for a picture."
+        ),
+        "generation_data_no_file": (
+            "This file holds no generation data: choose the original file, or paste the text."
+        ),
+        "generation_data_long": (
+            "This generation data is longer than {limit} kB: paste only what belongs to one picture."
+        ),
+        "generation_data_damaged": "This generation data is incomplete or damaged: copy all of it again.",
+        "generation_data_version": (
+            "This picture's recipe is of a later version of the bot: type its settings instead."
+        ),
+        "generation_data_graph": (
+            "This ComfyUI workflow does not lead in one line from a prompt to a picture: "
+            "type its prompt and settings instead."
+        ),
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),

@@ -1,0 +1,79 @@
+"""This bot's own recipe as JSON, from the PNG chunk or the EXIF note of a picture; every value is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bot.generation_data.data import (
+    GenerationData,
+    NoGenerationData,
+    Tool,
+    item,
+    listed,
+    merged,
+    number,
+    whole,
+)
+from sdjax_engine.request import Lora
+
+VERSION = 1
+PICTURES = ("init_image", "mask_image")
+READ = frozenset(
+    {
+        "prompt",
+        "negative_prompt",
+        "seed",
+        "num_inference_steps",
+        "guidance_scale",
+        "sampler",
+        "height",
+        "width",
+        "model",
+        "strength",
+        "loras",
+        *PICTURES,
+    }
+)
+
+
+def is_own(found: Mapping[str, Any]) -> bool:
+    """Return whether the JSON object is a recipe of this bot."""
+    return isinstance(found.get("request"), dict) and "version" in found
+
+
+def read_own(found: Mapping[str, Any]) -> GenerationData:
+    """Return what the recipe says; raises NoGenerationData for one of a later version."""
+    if found["version"] != VERSION:
+        raise NoGenerationData("generation_data_version")
+    request: Mapping[str, Any] = found["request"]
+    started = any(name in request for name in PICTURES)
+    return GenerationData(
+        tool=Tool.OWN,
+        prompt=_text(request, "prompt"),
+        negative_prompt=_text(request, "negative_prompt"),
+        width=whole(request.get("width")),
+        height=whole(request.get("height")),
+        steps=whole(request.get("num_inference_steps")),
+        sampler=_text(request, "sampler"),
+        guidance=number(request.get("guidance_scale")),
+        seed=whole(request.get("seed")),
+        model=_text(request, "model"),
+        loras=merged(_loras(request.get("loras"))),
+        strength=number(request.get("strength", 1.0)) if started else None,
+        started=started,
+        unread=listed(item(str(name), value) for name, value in request.items() if name not in READ),
+    )
+
+
+def _text(request: Mapping[str, Any], name: str) -> str:
+    value = request.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _loras(found: Any) -> Iterator[Lora]:
+    for pair in found if isinstance(found, list) else []:
+        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str):
+            weight = number(pair[1])
+            if weight is not None:
+                yield Lora(name=pair[0], weight=weight)
