@@ -8,6 +8,16 @@ fit ──► sampler_names                               generation data + offe
 """
 
 from bot.generation_data.data import GenerationData, NoGenerationData, Tool
+from bot.generation_data.fitting import Difference, Fitted, fit
 from bot.generation_data.reading import read_picture, read_text
 
-__all__ = ["GenerationData", "NoGenerationData", "Tool", "read_picture", "read_text"]
+__all__ = [
+    "Difference",
+    "Fitted",
+    "GenerationData",
+    "NoGenerationData",
+    "Tool",
+    "fit",
+    "read_picture",
+    "read_text",
+]

@@ -1,0 +1,146 @@
+"""Generation data and the offers of this bot: the options of a request, and everything that is different."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.generation_data.data import GenerationData
+from bot.generation_data.sampler_names import named_sampler
+from bot.sizes import nearest_size
+from sdjax_engine.request import (
+    MAX_GUIDANCE_SCALE,
+    MAX_LORA_WEIGHT,
+    MAX_PROMPT_CHARACTERS,
+    MAX_SEED,
+    SAMPLER_NAMES,
+    Lora,
+    Offer,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A setting of the generation data that is not used as it is.
+
+    `setting` is the name of an option of /imagine, or `other` for a setting that has none. `instead` is the
+    value that is used; empty where the setting is left out.
+    """
+
+    setting: str
+    value: str
+    instead: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """The options of a request by their names, as they are typed, and the differences in order."""
+
+    options: dict[str, Any]
+    differences: tuple[Difference, ...]
+
+
+def fit(data: GenerationData, offers: Sequence[Offer]) -> Fitted:
+    """Return what of `data` can be painted with `offers`; every setting is used, or is a difference."""
+    fitting = _Fitting(offer=offers[0])
+    fitting.model(data, offers)
+    fitting.prompts(data)
+    fitting.size(data)
+    fitting.numbers(data)
+    fitting.sampler(data)
+    fitting.loras(data.loras)
+    fitting.others(data)
+    return Fitted(options=fitting.options, differences=tuple(fitting.differences))
+
+
+@dataclass(kw_only=True)
+class _Fitting:
+    """The options and differences so far, and the offer of the model."""
+
+    offer: Offer
+    options: dict[str, Any] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
+
+    def differ(self, setting: str, value: object, instead: object = "") -> None:
+        self.differences.append(Difference(setting=setting, value=str(value), instead=str(instead)))
+
+    def model(self, data: GenerationData, offers: Sequence[Offer]) -> None:
+        found = [offer for offer in offers if _same_name(offer.model, data.model)]
+        if found:
+            self.offer = found[0]
+            self.options["model"] = self.offer.model
+        elif data.model or data.model_hash:
+            self.differ("model", data.model or data.model_hash, self.offer.model)
+
+    def prompts(self, data: GenerationData) -> None:
+        for name, text in (("prompt", data.prompt), ("negative_prompt", data.negative_prompt)):
+            if len(text) > MAX_PROMPT_CHARACTERS:
+                self.differ(name, len(text), MAX_PROMPT_CHARACTERS)
+            if text:
+                self.options[name] = text[:MAX_PROMPT_CHARACTERS]
+
+    def size(self, data: GenerationData) -> None:
+        if not data.width or not data.height or min(data.width, data.height) < 1:
+            return
+        size = data.width, data.height
+        used = size if size in self.offer.sizes else nearest_size(size, self.offer)
+        self.options["size"] = f"{used[0]}x{used[1]}"
+        if used != size:
+            self.differ("size", f"{size[0]}x{size[1]}", self.options["size"])
+
+    def numbers(self, data: GenerationData) -> None:
+        if data.steps is not None:
+            self.options["steps"] = max(1, min(data.steps, self.offer.max_steps))
+            if self.options["steps"] != data.steps:
+                self.differ("steps", data.steps, self.options["steps"])
+        for name, value, most in (
+            ("guidance", data.guidance, MAX_GUIDANCE_SCALE),
+            ("seed", data.seed, MAX_SEED),
+        ):
+            if value is not None and 0 <= value <= most:
+                self.options[name] = value
+            elif value is not None:
+                self.differ(name, f"{value:g}" if isinstance(value, float) else value)
+
+    def sampler(self, data: GenerationData) -> None:
+        if not data.sampler:
+            return
+        written = f"{data.sampler} {data.schedule}".strip()
+        found = named_sampler(data.sampler, data.schedule)
+        suits = found is not None and (not self.offer.samplers or found.sampler in self.offer.samplers)
+        if found is None or not suits:
+            self.differ("sampler", written, SAMPLER_NAMES[self.offer.sampler])
+            return
+        self.options["sampler"] = found.sampler.value
+        if not found.exact:
+            self.differ("sampler", written, SAMPLER_NAMES[found.sampler])
+
+    def loras(self, loras: Sequence[Lora]) -> None:
+        names = {name.casefold(): name for name in self.offer.loras}
+        used = []
+        for lora in loras:
+            name = names.get(lora.name.casefold())
+            if name is None or abs(lora.weight) > MAX_LORA_WEIGHT:
+                self.differ("lora", f"{lora.name}:{lora.weight:g}")
+            else:
+                used.append(name if lora.weight == 1 else f"{name}:{lora.weight!r}")
+        if used:
+            self.options["lora"] = ", ".join(used)
+
+    def others(self, data: GenerationData) -> None:
+        if data.started:
+            self.differ("image", "" if data.strength is None else f"{data.strength:g}")
+        if data.clip_skip not in (None, 0, 1):
+            self.differ("other", f"Clip skip: {data.clip_skip}")
+        for item in data.unread:
+            self.differ("other", item)
+
+
+def _same_name(offered: str, written: str) -> bool:
+    return bool(written) and "".join(_plain(offered)) == "".join(_plain(written))
+
+
+def _plain(name: str) -> Iterator[str]:
+    """Yield the letters and digits of a name: `SD 1.5` and `sd-1_5` are one."""
+    return (letter for letter in name.casefold() if letter.isalnum())
