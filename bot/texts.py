@@ -135,6 +135,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),
+        "show_restricted": ("This was painted in an age-restricted channel: look at it in such a channel."),
         "no_picture": "This picture's file is gone: choose another, or ask for it anew.",
         "queue_full_user": (
             "At most {limit} of your pictures may wait, and large ones count for several: "

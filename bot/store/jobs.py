@@ -21,6 +21,7 @@ from bot.store.deliveries import shown_by
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
+from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
 from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
@@ -190,14 +191,15 @@ class Jobs(Verbs):
         newer_than: int | None = None,
         limit: int,
         copies: bool = False,
+        search: str = "",
     ) -> list[Job]:
         """Return one person's jobs, newest first: the newest, or those older or newer than an interaction.
 
-        Copies are left out unless asked for. Interaction ids grow
-        with time, so a bound is valid after its job is gone.
+        Copies are left out unless asked for, and jobs whose prompts lack a word of `search`. Interaction ids
+        grow with time, so a bound is valid after its job is gone.
         """
         key = jobs.c.interaction_id
-        statement = sa.select(jobs.c.id).where(jobs.c.user_id == user_id).limit(limit)
+        statement = sa.select(jobs.c.id).where(jobs.c.user_id == user_id)
         if not copies:
             statement = statement.where(no_copy())
         if older_than is not None:
@@ -206,7 +208,11 @@ class Jobs(Verbs):
             statement = statement.where(key > newer_than)
         up = newer_than is not None
         async with self._database.read() as connection:
-            job_ids = list(await connection.scalars(statement.order_by(key if up else key.desc())))
+            ordered = statement.order_by(key if up else key.desc())
+            if words := words_of(search):
+                job_ids = await find_words(connection, ordered, words, limit=limit)
+            else:
+                job_ids = list(await connection.scalars(ordered.limit(limit)))
             return await load_jobs(connection, job_ids[::-1] if up else job_ids)
 
     async def counts(self, states: Iterable[State] = State) -> dict[State, int]:

@@ -12,6 +12,7 @@ from bot.front.commands.imagine import imagine_command
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.settings import settings_command
+from bot.front.commands.show import show_command
 from bot.front.commands.style import style_group
 from bot.front.commands.wildcard import wildcard_group
 from sdjax_engine.request import Offer
@@ -23,6 +24,7 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         imagine_command(offers, keywords=keywords),
         queue_command(),
         history_command(),
+        show_command(),
         cancel_command(),
         settings_command(),
         style_group(),

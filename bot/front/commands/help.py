@@ -14,6 +14,7 @@ from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.settings import settings_command
+from bot.front.commands.show import show_command
 from bot.front.commands.style import style_group
 from bot.front.commands.wildcard import wildcard_group
 from bot.front.first_answers import say
@@ -118,6 +119,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
     for command in (
         queue_command(),
         history_command(),
+        show_command(),
         cancel_command(),
         settings_command(),
         style_group(),

@@ -10,26 +10,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import discord
-from discord.app_commands import locale_str
+from discord.app_commands import Range, locale_str
 
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.layout import layout
 from bot.delivery.lineage import message_address
 from bot.errors import MissingArtifact, StoreUnavailable
-from bot.front.command_tree import Command, make_command
+from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import MAX_NAME, request_facts, request_words
 from bot.front.commands.queue import standing
 from bot.front.contact_sheet import contact_sheet
 from bot.front.first_answers import acknowledge
-from bot.front.services import Interaction, Services, services_of
+from bot.front.options import clean
+from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.front.shown_again import can_be_shown
 from bot.jobs import Job, Showing, State
 from bot.store.jobs import Jobs
-from bot.texts import Texts, shown
+from bot.texts import Texts, shown, tidy
 
 log = logging.getLogger(__name__)
 
 PAGE_JOBS = 10
+MAX_SEARCH = 32  # characters; the ids of the buttons carry them within 100 characters
 SHOWN_PROMPT = 80
 OLDER, NEWER = "older", "newer"
 SHOW = "history_show"  # the menu of results to show again
@@ -39,27 +42,40 @@ TILE_SECONDS = 5.0  # for which a page waits for its pictures
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Some jobs of one person, newest first, and whether there are others on either side of them."""
+    """Some jobs of one person, newest first, and whether there are others on either side of them.
+
+    With `search`, the jobs are those whose prompts have its words.
+    """
 
     jobs: tuple[Job, ...]
     older: bool
     newer: bool
+    search: str = ""
 
 
 def history_command() -> Command:
     """The command."""
+    search = Option(
+        name="search",
+        description=locale_str("Words of the prompt. Left out: everything."),
+        kind=Range[str, 1, MAX_SEARCH],
+    )
     return make_command(
         name="history",
         description=locale_str("See what you asked for before, with links to it."),
         run=show_history,
+        options=[search],
     )
 
 
-async def show_history(interaction: Interaction) -> None:
-    """Show the newest page."""
-    await acknowledge(interaction, private=True)
+async def show_history(interaction: Interaction, *, search: str = "") -> None:
+    """Show the newest page, of the requests whose prompts have the words of `search`."""
     services = services_of(interaction)
-    await show_page(interaction, await newest_page(services.store.jobs, interaction.user.id))
+    if search:
+        services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    words = tidy(clean(search))
+    await show_page(interaction, await newest_page(services.store.jobs, interaction.user.id, search=words))
 
 
 async def show_page(interaction: Interaction, page: Page) -> None:
@@ -87,23 +103,24 @@ async def _tile(services: Services, job: Job) -> bytes | None:
         return None
 
 
-async def newest_page(jobs: Jobs, user_id: int) -> Page:
+async def newest_page(jobs: Jobs, user_id: int, *, search: str = "") -> Page:
     """Return the page of the person's newest jobs."""
-    found = await jobs.history(user_id, limit=PAGE_JOBS + 1)
-    return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=False)
+    found = await jobs.history(user_id, limit=PAGE_JOBS + 1, search=search)
+    return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=False, search=search)
 
 
-async def page_beside(jobs: Jobs, user_id: int, *, way: str, key: int) -> Page:
+async def page_beside(jobs: Jobs, user_id: int, *, way: str, key: int, search: str = "") -> Page:
     """Return the page older or newer than the interaction `key`; the newest where there is no full one."""
     if way == OLDER:
-        found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1)
+        found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1, search=search)
         if found:
-            return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=True)
+            older = len(found) > PAGE_JOBS
+            return Page(jobs=tuple(found[:PAGE_JOBS]), older=older, newer=True, search=search)
     else:
-        found = await jobs.history(user_id, newer_than=key, limit=PAGE_JOBS + 1)
+        found = await jobs.history(user_id, newer_than=key, limit=PAGE_JOBS + 1, search=search)
         if len(found) > PAGE_JOBS:
-            return Page(jobs=tuple(found[-PAGE_JOBS:]), older=True, newer=True)
-    return await newest_page(jobs, user_id)
+            return Page(jobs=tuple(found[-PAGE_JOBS:]), older=True, newer=True, search=search)
+    return await newest_page(jobs, user_id, search=search)
 
 
 def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -> discord.ui.LayoutView:
@@ -112,6 +129,8 @@ def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -
     With `sheet`, the attachment `SHEET` is shown below the lines.
     """
     heading = texts.gettext("What you asked for")
+    if page.search:
+        heading = texts.gettext("What you asked for with “{search}”", search=shown(page.search, MAX_SEARCH))
     text = "\n".join([f"### {heading}", *history_lines(page, texts)])
     row = tuple(_buttons(page, texts))
     menu = _shown_again(page, now=now, texts=texts)
@@ -126,12 +145,6 @@ def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -
         ),
         file_names=[SHEET] if sheet else [],
     )
-
-
-def can_be_shown(job: Job) -> bool:
-    """Return whether a job has pictures that its owner can see again."""
-    shown = any(image.artifact for image in job.images)
-    return job.state is State.DONE and job.deleted_at is None and shown
 
 
 def _shown_again(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
@@ -151,6 +164,8 @@ def _shown_again(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
 
 def history_lines(page: Page, texts: Texts) -> list[str]:
     """Return a numbered line for each job: time, words, number of pictures, outcome, link."""
+    if not page.jobs and page.search:
+        return [texts.gettext("No request of yours has these words: search for fewer or others.")]
     if not page.jobs:
         return [texts.gettext("You have asked for nothing yet.")]
     return [
@@ -199,9 +214,10 @@ def _counted(counts: Counter[State], texts: Texts) -> Iterator[str]:
 
 
 def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
+    search = f":{page.search}" if page.search else ""
     if page.newer and page.jobs:
         key = page.jobs[0].origin.interaction_id
-        yield ButtonContent(label=texts.gettext("Newer"), custom_id=f"history:{NEWER}:{key}")
+        yield ButtonContent(label=texts.gettext("Newer"), custom_id=f"history:{NEWER}:{key}{search}")
     if page.older and page.jobs:
         key = page.jobs[-1].origin.interaction_id
-        yield ButtonContent(label=texts.gettext("Older"), custom_id=f"history:{OLDER}:{key}")
+        yield ButtonContent(label=texts.gettext("Older"), custom_id=f"history:{OLDER}:{key}{search}")

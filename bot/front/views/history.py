@@ -8,15 +8,20 @@ from bot.front.services import Interaction, services_of
 from bot.front.views.items import Button
 
 
-async def turn_page(interaction: Interaction, way: str, key: int) -> None:
-    """Show the page beside the interaction `key`, `way` being older or newer."""
+async def turn_page(interaction: Interaction, way: str, key: int, search: str) -> None:
+    """Show the page beside the interaction `key`, `way` being older or newer.
+
+    `search` has a colon before its words, or is empty.
+    """
     await acknowledge_press(interaction)
     services = services_of(interaction)
-    found = await page_beside(services.store.jobs, interaction.user.id, way=way, key=key)
+    found = await page_beside(
+        services.store.jobs, interaction.user.id, way=way, key=key, search=search.removeprefix(":")
+    )
     await show_page(interaction, found)
 
 
-class HistoryButton(Button, template=r"history:(?P<way>older|newer):(?P<key>[0-9]{1,19})"):
+class HistoryButton(Button, template=r"history:(?P<way>older|newer):(?P<key>[0-9]{1,19})(?P<search>|:.+)"):
     """Shows the history of the person who presses, to that person alone."""
 
     act = staticmethod(turn_page)

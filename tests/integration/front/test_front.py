@@ -64,6 +64,7 @@ async def test_members_are_offered_every_command(served: Served, ravi: Member) -
         "imagine",
         "queue",
         "history",
+        "show",
         "cancel",
         "settings",
         "style",

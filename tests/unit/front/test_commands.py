@@ -44,6 +44,7 @@ async def test_all_commands_are_there() -> None:
         "imagine",
         "queue",
         "history",
+        "show",
         "cancel",
         "settings",
         "style",

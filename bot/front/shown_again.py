@@ -1,0 +1,75 @@
+"""A finished job's pictures and buttons, shown once more to one person alone."""
+
+from __future__ import annotations
+
+import functools
+import io
+
+import discord
+
+from bot.delivery.content import MessageContent
+from bot.delivery.layout import layout
+from bot.delivery.pictures import fit
+from bot.delivery.render import render, without_picture
+from bot.errors import MissingArtifact, UnknownJob, UserMistake
+from bot.front.first_answers import acknowledge
+from bot.front.permissions import may_repeat
+from bot.front.requests import is_age_restricted
+from bot.front.services import Interaction, sender_of, services_of
+from bot.jobs import Job, State
+
+LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
+
+
+def can_be_shown(job: Job) -> bool:
+    """Return whether a job has pictures that can be shown again."""
+    shown = any(image.artifact for image in job.images)
+    return job.state is State.DONE and job.deleted_at is None and shown
+
+
+async def show_again(interaction: Interaction, job_id: str) -> None:
+    """Answer with a job's pictures and buttons, to the person alone.
+
+    Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` where there is none to
+    show, `show_restricted` for another person's job of an age-restricted channel anywhere else, and
+    UserMistake where the person asks too often.
+    """
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    job = await services.store.jobs.get(job_id)
+    check_visible(interaction, job)
+    texts = services.texts(interaction)
+    content = render(job, None, texts, offers=services.offers)
+    try:
+        files = await _files(interaction, content)
+    except MissingArtifact:
+        await interaction.edit_original_response(view=layout(without_picture(content, texts)))
+        return
+    await interaction.edit_original_response(
+        view=layout(content, file_names=[file.filename for file in files]), attachments=files
+    )
+
+
+def check_visible(interaction: Interaction, job: Job) -> None:
+    """Raise as `show_again` does where the person may not see the pictures here."""
+    if not may_repeat(interaction, job, privately=True):
+        raise UnknownJob(job=job.id)
+    if not can_be_shown(job):
+        raise UserMistake("no_picture")
+    mine = job.origin.user_id == interaction.user.id
+    if job.origin.age_restricted and not mine and not is_age_restricted(interaction):
+        raise UserMistake("show_restricted")
+
+
+async def _files(interaction: Interaction, content: MessageContent) -> list[discord.File]:
+    """Return each picture of `content` as a file, together small enough for every server."""
+    services = services_of(interaction)
+    made = []
+    for picture in content.pictures:
+        files = [await services.artifacts.get(name) for name in picture.artifacts]
+        fitted = await services.fitting.run(
+            functools.partial(fit, files, LIMIT // len(content.pictures), first=picture.first)
+        )
+        made.append(discord.File(io.BytesIO(fitted.data), filename=picture.stem + fitted.suffix))
+    return made

@@ -1,0 +1,42 @@
+"""Search for words in the prompts of jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.store.tables import jobs
+
+SEARCHED = 2_000  # jobs that one search reads at most
+CHUNK = 200
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words to search for; none for a text of blanks."""
+    return tuple(text.casefold().split())
+
+
+def has_words(prompt: str, words: tuple[str, ...]) -> bool:
+    """Return whether each word is somewhere in `prompt`, without regard to case."""
+    folded = prompt.casefold()
+    return all(word in folded for word in words)
+
+
+async def find_words(
+    connection: AsyncConnection, ordered: sa.Select[Any], words: tuple[str, ...], *, limit: int
+) -> list[str]:
+    """Return the ids of the first `limit` jobs of `ordered` whose prompts have all words.
+
+    Reads at most `SEARCHED` jobs. `ordered` selects from the table of jobs and has an order of its own.
+    """
+    # Matched here: SQLite compares without case in ASCII only, and the two databases escape differently.
+    look = ordered.with_only_columns(jobs.c.id, jobs.c.recipe)
+    found: list[str] = []
+    for start in range(0, SEARCHED, CHUNK):
+        rows = list(await connection.execute(look.limit(CHUNK).offset(start)))
+        found += [row.id for row in rows if has_words(row.recipe["prompt"], words)]
+        if len(found) >= limit or len(rows) < CHUNK:
+            break
+    return found[:limit]
