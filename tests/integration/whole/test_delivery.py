@@ -186,7 +186,7 @@ async def test_a_person_reads_in_their_language_why_their_picture_begins_anew(
     await served.store.leases.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.STUCK})
     await yuna.wait_for_message(lambda message: "장치가 응답하지 않아 다시 시작했습니다." in text_of(message))
     await served.store.leases.heartbeat({claim: 7}, ttl=60.0)
-    await yuna.wait_for_message(lambda message: text_of(message).endswith("\n그리는 중: 20스텝 중 7스텝."))
+    await yuna.wait_for_message(lambda message: "\n그리는 중: 20스텝 중 7스텝.\n" in text_of(message))
 
 
 async def test_a_cancelled_job_says_so_in_its_message(served: Served, mina: Member) -> None:
