@@ -68,6 +68,7 @@ def test_every_key_of_the_engine_reaches_it() -> None:
         "seats_per_device": 3,
         "cpu_devices": 2,
         "device_memory_gib": 1.5,
+        "preview_seconds": 1.5,
         "stuck_seconds": 60.0,
         "cache_dir": "",
         "cache_group": True,
@@ -77,4 +78,4 @@ def test_every_key_of_the_engine_reaches_it() -> None:
     assert (opened.dtype, opened.seats_per_device, opened.cpu_devices) == (Dtype.BFLOAT16, 3, 2)
     assert (opened.device_memory, opened.cache_dir) == (3 * 2**29, None)
     assert opened.cache_group
-    assert opened.stuck_after == 60.0
+    assert (opened.stuck_after, opened.preview_seconds) == (60.0, 1.5)
