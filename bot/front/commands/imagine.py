@@ -27,6 +27,7 @@ from bot.front.options import (
     size_choices,
     start_from,
 )
+from bot.front.pasting import Pasted, filled_from, name_differences
 from bot.front.permutations import ask_permutations
 from bot.front.pictures import Picture
 from bot.front.preferred import name_left_out, preferred
@@ -51,6 +52,7 @@ log = logging.getLogger(__name__)
 
 SHOWN_FLAG = 40
 IMAGE, MASK = "image", "mask"  # the options that take a file
+RECIPE, MAX_PASTED = "recipe", 6000  # an option, and the most characters that Discord lets it have
 
 
 def imagine_command(offers: Sequence[Offer], *, keywords: bool = False) -> Command:
@@ -70,6 +72,15 @@ def imagine_options(offers: Sequence[Offer]) -> list[Option]:
     """Return the options in the order of Discord's display; an option without a choice is left out."""
     options = [*_words_and_numbers(offers), *_start_options()]
     options.append(_style_option())
+    options.append(
+        Option(
+            name=RECIPE,
+            description=locale_str(
+                "What a tool says of a picture, pasted; with “-” as the prompt, its words too."
+            ),
+            kind=Range[str, 1, MAX_PASTED],
+        )
+    )
     options.append(
         Option(name="private", description=locale_str("Show the picture to you alone."), kind=bool)
     )
@@ -196,35 +207,43 @@ async def imagine(
 ) -> None:
     """Check the options, before the acknowledgement; then queue the job."""
     services = services_of(interaction)
+    text = typed.pop(RECIPE, None)
     asked = Asked(**typed, image=image is not None, mask=mask is not None)
+    pasted = None if text is None else filled_from(asked, text, services.offers)
+    asked = asked if pasted is None else pasted.asked
     recipe = parse(asked, services.offers)
     for attachment, name in ((image, IMAGE), (mask, MASK)):
         if attachment is not None:
             services.attachments.check(attachment, what=_called(name, interaction))
-    if may_expand(asked.prompt) and await ask_permutations(interaction, asked, private=private):
+    expands = may_expand(asked.prompt) and not (pasted and pasted.literal)
+    if expands and await ask_permutations(interaction, asked, private=private):
         return
     if image is None:
         origin = await accept(interaction, private=private)
-        asked, recipe, unsuitable = await _filled(interaction, asked, recipe)
+        asked, recipe, unsuitable = await _filled(interaction, asked, recipe, pasted)
         job = await enqueue(interaction, recipe, origin)
     else:
         origin = await accept(interaction, private=private, files=1 if mask is None else 2)
         await check_caps(interaction, origin)
-        asked, recipe, unsuitable = await _filled(interaction, asked, recipe)
+        asked, recipe, unsuitable = await _filled(interaction, asked, recipe, pasted)
         async with _started_from(interaction, recipe, asked, image=image, mask=mask) as started:
             job = await enqueue(interaction, started, origin)
     await announce(interaction, job)
     if unsuitable:
         await name_left_out(interaction, unsuitable)
+    if pasted and pasted.differences:
+        await name_differences(interaction, pasted.differences)
     await hint(interaction, recipe.prompt)
 
 
-async def _filled(interaction: Interaction, asked: Asked, recipe: Recipe) -> tuple[Asked, Recipe, list[str]]:
-    """Draw the words for wildcards, then do as `preferred`."""
-    if may_expand(asked.prompt):
+async def _filled(
+    interaction: Interaction, asked: Asked, recipe: Recipe, pasted: Pasted | None
+) -> tuple[Asked, Recipe, list[str]]:
+    """Draw the words for wildcards, then do as `preferred`; a pasted recipe needs no preferences."""
+    if may_expand(asked.prompt) and not (pasted and pasted.literal):
         asked = replace(asked, prompt=await drawn(interaction, asked.prompt, seed=recipe.seed))
         recipe = replace(parse(asked, services_of(interaction).offers), seed=recipe.seed)
-    levels = await preferences_of(interaction)
+    levels = [] if pasted else await preferences_of(interaction)
     if asked.style is None and not any(levels):
         return asked, recipe, []
     return await preferred(interaction, asked, recipe, levels)

@@ -1,0 +1,62 @@
+"""Pasted generation data in place of options that were left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.config import Config
+from bot.front.options import Asked, parse
+from bot.front.pasting import SHOWN_DIFFERENCES, difference_lines, filled_from
+from bot.generation_data import Difference, NoGenerationData
+from bot.texts import LANGUAGES, Texts
+
+OFFER = replace(Config().models[0].offer, loras=("ink",))
+A1111 = (
+    "a {red, blue} boat <lora:ink:0.8> Negative prompt: fog Steps: 33, Sampler: Euler a, CFG scale: 6.5, "
+    "Seed: 77, Size: 128x128, Model: dreamshaper, Clip skip: 2"
+)
+ENGLISH = Texts.for_locale("en")
+
+
+def test_a_wordless_prompt_takes_the_pasted_words_and_every_setting() -> None:
+    pasted = filled_from(Asked(prompt="-"), A1111, [OFFER])
+    recipe = parse(pasted.asked, [OFFER])
+    assert pasted.literal
+    assert recipe.prompt == "a {red, blue} boat"
+    assert (recipe.negative_prompt, recipe.num_inference_steps, recipe.seed) == ("fog", 33, 77)
+    assert (recipe.guidance_scale, recipe.sampler.value) == (6.5, "euler_ancestral")
+    assert [(lora.name, lora.weight) for lora in recipe.loras] == [("ink", 0.8)]
+    assert [each.setting for each in pasted.differences] == ["model", "other"]
+
+
+def test_what_was_typed_beats_what_was_pasted_and_is_no_difference() -> None:
+    asked = Asked(prompt="a ship", steps=9, seed=1, model=OFFER.model)
+    pasted = filled_from(asked, A1111, [OFFER])
+    assert not pasted.literal
+    recipe = parse(pasted.asked, [OFFER])
+    assert (recipe.prompt, recipe.num_inference_steps, recipe.seed) == ("a ship", 9, 1)
+    assert [each.setting for each in pasted.differences] == ["other"]
+
+
+def test_a_text_of_nothing_known_is_refused_in_one_sentence() -> None:
+    with pytest.raises(NoGenerationData):
+        filled_from(Asked(prompt="-"), "{", [OFFER])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_differences_are_said_item_by_item_up_to_a_limit(language: str) -> None:
+    texts = Texts.for_locale(language)
+    some = [
+        Difference(setting="sampler", value="DPM `adaptive`", instead="DDIM"),
+        Difference(setting="lora", value="fog:1"),
+        Difference(setting="image", value="0.5"),
+        Difference(setting="other", value="Clip skip: 2"),
+    ]
+    lines = list(difference_lines(some, texts, texts))
+    assert len(lines) == 5
+    assert "DDIM" in lines[1]
+    many = list(difference_lines(some * 10, texts, texts))
+    assert len(many) == SHOWN_DIFFERENCES + 2
+    assert sum(map(len, many)) < 2000
