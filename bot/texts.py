@@ -132,6 +132,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This ComfyUI workflow does not lead in one line from a prompt to a picture: "
             "type its prompt and settings instead."
         ),
+        "favourites_full": "You may have {limit} favourites: take one out first.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),

@@ -14,7 +14,7 @@ ROW = 5  # buttons that Discord puts side by side
 PHONE_ROW = 3  # buttons with a word on them that fit side by side on a phone
 
 SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
-MORE, NEAR, INFO = "more", "near", "info"  # a menu and the values of its choices
+MORE, NEAR, INFO, STAR = "more", "near", "info", "star"  # a menu and the values of its choices
 NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES, PUBLISH})
 """The first words of the ids of buttons that need a picture's file."""
 
@@ -116,7 +116,12 @@ def more_menu(job: Job, done: Sequence[ImageRecord], texts: Texts) -> MenuConten
         value=INFO,
         description=texts.gettext("The settings as text, and the times"),
     )
-    choices = (*near, info)
+    star = Choice(
+        label=texts.gettext("★ Favourite"),
+        value=STAR,
+        description=texts.gettext("Keep it among your favourites, or take it out again"),
+    )
+    choices = (*near, star, info)
     return MenuContent(custom_id=f"{MORE}:{job.id}", placeholder=texts.gettext("More"), choices=choices)
 
 

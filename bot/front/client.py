@@ -21,6 +21,7 @@ from bot.front.command_tree import Tree
 from bot.front.commands import commands
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
+from bot.front.favourites import react
 from bot.front.keywords import read_keywords
 from bot.front.pace import Pace, Rates
 from bot.front.pictures import Limits
@@ -53,7 +54,7 @@ def _not_a_member(guilds: str) -> str:
 class Bot(discord.AutoShardedClient):
     """Serves commands and buttons as the process `name`.
 
-    It asks for the guilds intent alone: names of servers and their upload limits. Message contents,
+    It asks for names of servers, their upload limits and reactions, which mark favourites. Message contents,
     members and presences are none of its business. Of several fronts, each hears of its own shards only.
     """
 
@@ -74,7 +75,7 @@ class Bot(discord.AutoShardedClient):
         pace = Pace(_rates(config), clock=time.monotonic)
         super().__init__(
             connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
-            intents=discord.Intents(guilds=True),
+            intents=discord.Intents(guilds=True, reactions=True),
             allowed_mentions=discord.AllowedMentions.none(),
             member_cache_flags=discord.MemberCacheFlags.none(),
             chunk_guilds_at_startup=False,
@@ -192,6 +193,18 @@ class Bot(discord.AutoShardedClient):
         )
 
         await self._note_servers()
+
+    async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
+        """Note a favourite."""
+        await self._note_reaction(event, added=True)
+
+    async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
+        """Note that a result is no favourite any more."""
+        await self._note_reaction(event, added=False)
+
+    async def _note_reaction(self, event: discord.RawReactionActionEvent, *, added: bool) -> None:
+        if self.user is not None:
+            await react(self.services, event, self.user.id, added=added)
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         """Record that a server removed the bot; its jobs are deleted after some time."""

@@ -13,6 +13,7 @@ from bot.jobs import Job
 
 REQUESTS = "requests.json"
 SETTINGS = "settings.json"
+FAVOURITES = "favourites.json"
 
 
 def described(job: Job) -> dict[str, Any]:
@@ -67,8 +68,13 @@ def _started(job: Job, sent: Collection[str]) -> list[str]:
     return [name for name in job.recipe.start_pictures if name in sent]
 
 
-def packed(jobs: Sequence[Job], files: Mapping[str, bytes], settings: Mapping[str, Any]) -> bytes:
-    """Return a ZIP archive of the jobs and the saved settings as JSON and of these files.
+def packed(
+    jobs: Sequence[Job],
+    files: Mapping[str, bytes],
+    settings: Mapping[str, Any],
+    favourites: Sequence[str],
+) -> bytes:
+    """Return a ZIP archive of the jobs, the saved settings and favourites as JSON and of these files.
 
     May take long: call it in a thread.
     """
@@ -77,6 +83,7 @@ def packed(jobs: Sequence[Job], files: Mapping[str, bytes], settings: Mapping[st
         words = json.dumps([described(job) for job in jobs], ensure_ascii=False, indent=1)
         made.writestr(REQUESTS, words)
         made.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False, indent=1))
+        made.writestr(FAVOURITES, json.dumps(list(favourites), indent=1))
         for name, data in files.items():
             made.writestr(name, data, zipfile.ZIP_STORED)  # a picture is compressed already
     return archive.getvalue()

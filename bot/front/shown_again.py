@@ -57,9 +57,14 @@ def check_visible(interaction: Interaction, job: Job) -> None:
         raise UnknownJob(job=job.id)
     if not can_be_shown(job):
         raise UserMistake("no_picture")
-    mine = job.origin.user_id == interaction.user.id
-    if job.origin.age_restricted and not mine and not is_age_restricted(interaction):
+    if not may_be_pictured(interaction, job):
         raise UserMistake("show_restricted")
+
+
+def may_be_pictured(interaction: Interaction, job: Job) -> bool:
+    """Return whether a job's pictures may be shown in this place: age-restricted ones of others not in any."""
+    mine = job.origin.user_id == interaction.user.id
+    return mine or not job.origin.age_restricted or is_age_restricted(interaction)
 
 
 async def _files(interaction: Interaction, content: MessageContent) -> list[discord.File]:

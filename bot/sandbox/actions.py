@@ -14,11 +14,13 @@ from bot.sandbox.core import Core
 from bot.sandbox.interactions import Interaction
 from bot.sandbox.objects import channel_object, member_object, message_object, user_object
 from bot.sandbox.permissions import Permission
+from bot.sandbox.reactions import MOST_EMOJI, react, unreact
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import DIRECT_MESSAGE, Channel, Flag, Member, Message
 from bot.sandbox.uploads import Upload
 
 LINK_STYLES = (5, 6)
+LONGEST_EMOJI = 32  # characters
 NO_FILES: Mapping[int, Upload] = MappingProxyType({})
 
 
@@ -111,7 +113,7 @@ class Actions:
         member = self.member(wanted)
         place = self.channel(member, channel)
         seen = [each for each in self._world.messages_in(place.id) if self.sees(member, each)]
-        return [message_object(self._world, message) for message in seen]
+        return [message_object(self._world, message, viewer=member.user.id) for message in seen]
 
     def _use(
         self, body: Json, *, files: Mapping[int, Upload] = NO_FILES, focused: str | None = None
@@ -228,6 +230,25 @@ class Actions:
         if not (message.flags & Flag.EPHEMERAL or held & Permission.MANAGE_MESSAGES):
             raise Refused(["Only a moderator can delete this message."])
         self._core.posting.delete(message)
+        return {}
+
+    async def react(self, body: Json) -> Json:
+        """Put an emoji under a message, or take it back: {member, message, emoji, on}."""
+        member = self.member(body.get("member"))
+        message = self._message(member, body.get("message"))
+        emoji, here = str(body.get("emoji") or ""), self._world.channels[message.channel_id]
+        if message.flags & Flag.EPHEMERAL:
+            raise Refused(["Nobody else sees this message: it takes no reactions."])
+        if not body.get("on", True):
+            unreact(self._world, message, member.user.id, emoji)
+            return {}
+        new = emoji not in message.reactions
+        held = self._world.permissions(member.user.id, here)
+        if here.type != DIRECT_MESSAGE and new and not held & Permission.ADD_REACTIONS:
+            raise Refused(["You may not add reactions here."])
+        if not emoji or len(emoji) > LONGEST_EMOJI or (new and len(message.reactions) >= MOST_EMOJI):
+            raise Refused([f"One emoji, of at most {MOST_EMOJI} under a message."])
+        react(self._world, message, member.user.id, emoji)
         return {}
 
     async def dms(self, body: Json) -> Json:

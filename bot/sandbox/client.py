@@ -158,6 +158,10 @@ class Member:
         """Delete a message as a moderator, or dismiss an ephemeral one."""
         await self._post("delete", message=message["id"])
 
+    async def react(self, message: Json, emoji: str, *, on: bool = True) -> None:
+        """Put an emoji under a message, or take it back."""
+        await self._post("react", message=message["id"], emoji=emoji, on=on)
+
     async def accept_dms(self, accepts: bool) -> None:
         """Open or close direct messages to the bot."""
         await self._post("dms", accepts=accepts)

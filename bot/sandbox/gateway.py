@@ -13,6 +13,7 @@ from aiohttp import WSMsgType, web
 from bot.sandbox.core import Core
 from bot.sandbox.exchange import Frame
 from bot.sandbox.objects import guild_create_object, member_object, message_event, own_user_object
+from bot.sandbox.reactions import REACTION_EVENTS
 from bot.sandbox.rejections import Json
 from bot.sandbox.sessions import (
     HEARTBEAT,
@@ -35,6 +36,7 @@ HEARTBEAT_MS = 41_250
 MAX_PAYLOAD_BYTES = 4096
 EVENTS_PER_MINUTE = 120
 GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES = 1 << 0, 1 << 9, 1 << 12
+GUILD_REACTIONS, DIRECT_REACTIONS = 1 << 10, 1 << 13
 CHANNEL_EVENTS = frozenset(
     {"CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_CREATE", "THREAD_UPDATE", "GUILD_CREATE", "GUILD_DELETE"}
 )
@@ -245,6 +247,11 @@ class Gateway:
                     session.dispatch(event.type, event.data)
             elif event.type in CHANNEL_EVENTS and session.intents & GUILDS:
                 if session.has_shard_of(self._core.world.guild_id):
+                    session.dispatch(event.type, event.data)
+            elif event.type in REACTION_EVENTS:
+                guild = event.data.get("guild_id")
+                intent = GUILD_REACTIONS if guild else DIRECT_REACTIONS
+                if session.intents & intent and session.has_shard_of(int(guild) if guild else None):
                     session.dispatch(event.type, event.data)
             elif event.message is not None and event.message.visible_to is None:
                 self._tell_of_message(session, event.type, event.message)

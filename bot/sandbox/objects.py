@@ -234,8 +234,8 @@ def attachment_object(world: World, attachment: Attachment) -> Json:
     return seen
 
 
-def message_object(world: World, message: Message) -> Json:
-    """A message as REST answers with it."""
+def message_object(world: World, message: Message, *, viewer: int | None = None) -> Json:
+    """A message as REST answers the bot with it, or as another viewer sees it."""
     v2 = bool(message.flags & Flag.IS_COMPONENTS_V2)
     seen: Json = {
         "id": str(message.id),
@@ -262,7 +262,10 @@ def message_object(world: World, message: Message) -> Json:
         "message_reference": message.reference,
         "webhook_id": str(message.webhook_id) if message.webhook_id else None,
         "application_id": str(message.webhook_id) if message.webhook_id else None,
-        "reactions": [reaction_object(world, emoji, users) for emoji, users in message.reactions.items()]
+        "reactions": [
+            reaction_object(emoji, users, viewer=viewer or world.bot_id)
+            for emoji, users in message.reactions.items()
+        ]
         or None,
     }
     return seen | {key: value for key, value in optional.items() if value is not None}
@@ -277,15 +280,15 @@ def message_event(world: World, message: Message) -> Json:
     return {**seen, "guild_id": str(world.guild_id), "member": member}
 
 
-def reaction_object(world: World, emoji: str, users: list[int]) -> Json:
-    """How often a reaction was given."""
+def reaction_object(emoji: str, users: list[int], *, viewer: int) -> Json:
+    """How often a reaction was given, and whether by the viewer."""
     return {
         "emoji": {"id": None, "name": emoji},
         "count": len(users),
         "count_details": {"normal": len(users), "burst": 0},
         "burst_colors": [],
         "me_burst": False,
-        "me": world.bot_id in users,
+        "me": viewer in users,
     }
 
 

@@ -6,6 +6,7 @@ Wherever a member or a channel is named, an id or a name will do. Beside the con
   `files[n]`, and n as the option's value; /sandbox/state tells the `upload_limit` in bytes;
 - POST /sandbox/autocomplete answers `{"choices": […], "error": sentence}` when the bot did not respond;
 - POST /sandbox/delete {member, message} deletes a message as a moderator, or dismisses an ephemeral one;
+- POST /sandbox/react {member, message, emoji, on} adds a reaction, or takes it back where `on` is false;
 - POST /sandbox/dms {member, accepts} opens or closes a member's direct messages to the bot;
 - an event's `data` is the message for MESSAGE_*, `{interaction_id, channel_id, message}` for
   INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
@@ -91,6 +92,7 @@ class People:
             "press": self._actions.press,
             "modal": self._actions.modal,
             "delete": self._actions.delete,
+            "react": self._actions.react,
             "dms": self._actions.dms,
             "misbehave": self._set_misbehaviour,
         }
@@ -161,7 +163,9 @@ class People:
             return event.data if event.member_id == member.user.id else None
         if event.message is not None:
             visible = self._actions.sees(member, event.message)
-            return message_object(self._core.world, event.message) if visible else None
+            if not visible:
+                return None
+            return message_object(self._core.world, event.message, viewer=member.user.id)
         if event.type == "COMMANDS_UPDATE":
             return self._actions.commands(member)
         return event.data

@@ -9,6 +9,7 @@ from bot.sandbox.core import Core
 from bot.sandbox.objects import channel_object, message_object
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rates import MESSAGES
+from bot.sandbox.reactions import react, unreact
 from bot.sandbox.rejections import (
     Json,
     Rejection,
@@ -174,19 +175,10 @@ class ChannelRoutes:
 
     def _react(self, call: Call) -> Reply:
         message = self._reach_message(call, Permission.ADD_REACTIONS | Permission.READ_MESSAGE_HISTORY)
-        users = message.reactions.setdefault(unquote(call.params["emoji_name"]), [])
-        if self._world.bot_id not in users:
-            users.append(self._world.bot_id)
-            self._world.emit(Event(type="MESSAGE_UPDATE", data=None, message=message))
+        react(self._world, message, self._world.bot_id, unquote(call.params["emoji_name"]))
         return NO_CONTENT
 
     def _unreact(self, call: Call) -> Reply:
         message = self._reach_message(call)
-        emoji = unquote(call.params["emoji_name"])
-        users = message.reactions.get(emoji, [])
-        if self._world.bot_id in users:
-            users.remove(self._world.bot_id)
-            if not users:
-                del message.reactions[emoji]
-            self._world.emit(Event(type="MESSAGE_UPDATE", data=None, message=message))
+        unreact(self._world, message, self._world.bot_id, unquote(call.params["emoji_name"]))
         return NO_CONTENT

@@ -16,6 +16,7 @@ from bot.store.preferences import Scope
 from bot.store.rows import load_jobs, recipe_from, recipe_values
 from bot.store.tables import (
     departures,
+    favourites,
     images,
     jobs,
     last_tags,
@@ -79,11 +80,13 @@ class Erasure(Verbs):
             await connection.execute(paid)
 
     async def erase_preferences(self, *, user_id: int | None = None, guild_id: int | None = None) -> None:
-        """Delete the preferences of one person, or or all that one server and its channels keep."""
+        """Delete the preferences and favourites of one person, or all that a server and its channels keep."""
         of_person = (preferences.c.scope == Scope.ME.value) & (preferences.c.owner_id == user_id)
         which = preferences.c.guild_id == guild_id if user_id is None else of_person
         async with self._database.write() as connection:
             await connection.execute(sa.delete(preferences).where(which))
+            if user_id is not None:
+                await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
                 for kept in (styles, wildcards):
                     await connection.execute(sa.delete(kept).where(kept.c.guild_id == guild_id))

@@ -23,7 +23,7 @@ from bot.store.forgetting import source_of
 from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
-from bot.store.tables import images, jobs, last_tags, start_pictures, virtual_clock
+from bot.store.tables import favourites, images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
@@ -192,15 +192,17 @@ class Jobs(Verbs):
         limit: int,
         copies: bool = False,
         search: str = "",
+        starred: bool = False,
     ) -> list[Job]:
         """Return one person's jobs, newest first: the newest, or those older or newer than an interaction.
 
-        Copies are left out unless asked for, and jobs whose prompts lack a word of `search`. Interaction ids
-        grow with time, so a bound is valid after its job is gone.
+        Copies are left out unless asked for, and jobs whose prompts lack a word of `search`. Of a person's
+        favourites with `starred`: anybody's jobs and copies that are not deleted. Interaction ids grow with
+        time, so a bound is valid after its job is gone.
         """
         key = jobs.c.interaction_id
-        statement = sa.select(jobs.c.id).where(jobs.c.user_id == user_id)
-        if not copies:
+        statement = sa.select(jobs.c.id).where(_starred_by(user_id) if starred else jobs.c.user_id == user_id)
+        if not (copies or starred):
             statement = statement.where(no_copy())
         if older_than is not None:
             statement = statement.where(key < older_than)
@@ -229,6 +231,13 @@ class Jobs(Verbs):
         async with self._database.read() as connection:
             return await read_backlog(connection, now=self._clock())
 
+    async def shown_by(self, message_id: int) -> str | None:
+        """Return the id of the job that this message shows; None for any other message."""
+        look = sa.select(jobs.c.id).where(jobs.c.message_id == message_id)
+        async with self._database.read() as connection:
+            found: str | None = await connection.scalar(look)
+        return found
+
     async def set_message(self, job_id: str, message_id: int) -> None:
         """Store the id of the message that shows the job, for edits after the token's end."""
         async with self._database.write() as connection:
@@ -240,6 +249,11 @@ async def _job_of(connection: AsyncConnection, interaction_id: int) -> str | Non
         sa.select(jobs.c.id).where(jobs.c.interaction_id == interaction_id)
     )
     return found
+
+
+def _starred_by(user_id: int) -> sa.ColumnElement[bool]:
+    mine = sa.select(favourites.c.job_id).where(favourites.c.user_id == user_id)
+    return jobs.c.id.in_(mine) & jobs.c.deleted_at.is_(None)
 
 
 def _active_of(

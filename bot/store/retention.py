@@ -15,7 +15,16 @@ from bot.file_states import DELETION_SECONDS, FileState
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go, named
 from bot.store.forgetting import files_of
-from bot.store.tables import HOLDS_TOKEN, deliveries, duties, files, images, jobs, start_pictures
+from bot.store.tables import (
+    HOLDS_TOKEN,
+    deliveries,
+    duties,
+    favourites,
+    files,
+    images,
+    jobs,
+    start_pictures,
+)
 from bot.store.transitions import ACTIVE
 
 _KEPT = files.c.state == FileState.KEPT
@@ -107,8 +116,8 @@ class Retention(Verbs):
     async def forget_jobs(self, *, before: float, limit: int) -> tuple[int, list[str]]:
         """Delete the rows of jobs that ended before this time; return how many, and the files left unnamed.
 
-        A job stays while its result is not delivered, and while another job starts from its picture, which
-        its recipe can repaint.
+        A job stays while its result is not delivered, while it is a person's favourite, and while another job
+        starts from its picture, which its recipe can repaint.
         """
         others = start_pictures.alias()
         started_from = (
@@ -117,7 +126,9 @@ class Retention(Verbs):
             .where(others.c.job_id != jobs.c.id)
         )
         undelivered = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
-        forgettable = (jobs.c.finished_at < before) & ~undelivered & ~started_from
+        favourite = (favourites.c.job_id == jobs.c.id) & jobs.c.deleted_at.is_(None)
+        wanted = undelivered | started_from | sa.exists().where(favourite)
+        forgettable = (jobs.c.finished_at < before) & ~wanted
         old = sa.select(jobs.c.id).where(forgettable).order_by(jobs.c.finished_at, jobs.c.id).limit(limit)
         async with self._database.read() as connection:
             few = list(await connection.scalars(old))

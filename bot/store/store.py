@@ -8,6 +8,7 @@ from bot.metrics import Metrics, StoreMetrics
 from bot.store.clock import Clock
 from bot.store.database import Database, Shared
 from bot.store.deliveries import Deliveries
+from bot.store.favourites import Favourites
 from bot.store.files import Files
 from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
@@ -35,6 +36,7 @@ class Store:
         preferences options that persons, channels and servers prefer
         styles      texts and options that servers keep under names
         wildcards   lists of words that servers keep under names
+        favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
@@ -55,6 +57,7 @@ class Store:
         self.preferences = Preferences(shared)
         self.styles = Styles(shared)
         self.wildcards = Wildcards(shared)
+        self.favourites = Favourites(shared)
         self.previews = Previews(shared)
 
     @classmethod

@@ -74,6 +74,7 @@ jobs = sa.Table(
     sa.Index(None, "seed_sequence", "repeat", unique=True),
     sa.Index(None, "front", "state"),
     sa.Index(None, "parent_id"),
+    sa.Index(None, "message_id"),  # the job of a message that got a star
 )
 HOLDS_TOKEN = jobs.c.interaction_token != sa.literal_column("''")  # spelled out, as the index below has it
 sa.Index(
@@ -139,6 +140,14 @@ start_pictures = sa.Table(
     sa.Column("artifact", sa.String(255), primary_key=True),
     sa.Column("source", sa.String(8), nullable=False, server_default="own"),  # own, lent or painted
     sa.Index(None, "artifact"),
+)
+
+favourites = sa.Table(
+    "favourites",
+    metadata,
+    sa.Column("user_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Index(None, "job_id"),
 )
 
 departures = sa.Table(

@@ -39,6 +39,21 @@ async def test_deleting_is_the_last_stop_of_tab_in_a_message(open_page: OpenPage
     assert len(stops) > 1
 
 
+async def test_a_star_is_given_and_taken_back_and_counted_for_all(open_page: OpenPage, bot: SmallBot) -> None:
+    ravi, mina = await open_page("ravi"), await open_page("mina")
+    await send(ravi, "/say a boat")
+    await messages(ravi).first.hover()
+    await ravi.get_by_role("button", name="React with a star").click()
+    chip = ravi.get_by_role("button", name="⭐, 1")
+    await expect(chip).to_have_attribute("aria-pressed", "true")
+    await expect(ravi.get_by_role("button", name="React with a star")).to_have_count(0)
+    await mina.get_by_role("button", name="⭐, 1").click()
+    await ravi.get_by_role("button", name="⭐, 2").focus()
+    await ravi.keyboard.press("Enter")
+    await expect(chip).to_have_attribute("aria-pressed", "false")
+    await expect(chip).to_be_focused()
+
+
 async def test_another_address_is_another_member_and_channel(open_page: OpenPage, bot: SmallBot) -> None:
     page = await open_page("mina")
     await page.evaluate("location.hash = '#ravi/general'")

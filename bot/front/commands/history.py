@@ -7,7 +7,7 @@ import io
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import discord
 from discord.app_commands import Range, locale_str
@@ -24,7 +24,7 @@ from bot.front.contact_sheet import contact_sheet
 from bot.front.first_answers import acknowledge
 from bot.front.options import clean
 from bot.front.services import Interaction, Services, sender_of, services_of
-from bot.front.shown_again import can_be_shown
+from bot.front.shown_again import can_be_shown, may_be_pictured
 from bot.jobs import Job, Showing, State
 from bot.store.jobs import Jobs
 from bot.texts import Texts, shown, tidy
@@ -40,17 +40,28 @@ SHEET = "history.jpg"
 TILE_SECONDS = 5.0  # for which a page waits for its pictures
 
 
+@dataclass(frozen=True)
+class Look:
+    """Which jobs: those whose prompts have the words of `search`; `starred`, the person's favourites only."""
+
+    search: str = ""
+    starred: bool = False
+
+
+EVERYTHING = Look()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Page:
     """Some jobs of one person, newest first, and whether there are others on either side of them.
 
-    With `search`, the jobs are those whose prompts have its words.
+    `look` is what the page was asked for.
     """
 
     jobs: tuple[Job, ...]
     older: bool
     newer: bool
-    search: str = ""
+    look: Look = EVERYTHING
 
 
 def history_command() -> Command:
@@ -60,28 +71,32 @@ def history_command() -> Command:
         description=locale_str("Words of the prompt. Left out: everything."),
         kind=Range[str, 1, MAX_SEARCH],
     )
+    favourites = Option(
+        name="favourites", description=locale_str("Only what you marked with a star."), kind=bool
+    )
     return make_command(
         name="history",
         description=locale_str("See what you asked for before, with links to it."),
         run=show_history,
-        options=[search],
+        options=[search, favourites],
     )
 
 
-async def show_history(interaction: Interaction, *, search: str = "") -> None:
-    """Show the newest page, of the requests whose prompts have the words of `search`."""
+async def show_history(interaction: Interaction, *, search: str = "", favourites: bool = False) -> None:
+    """Show the newest page, of the requests whose prompts have the words of `search`, or of favourites."""
     services = services_of(interaction)
     if search:
         services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
-    words = tidy(clean(search))
-    await show_page(interaction, await newest_page(services.store.jobs, interaction.user.id, search=words))
+    look = Look(tidy(clean(search)), starred=favourites)
+    await show_page(interaction, await newest_page(services.store.jobs, interaction.user.id, look))
 
 
 async def show_page(interaction: Interaction, page: Page) -> None:
     """Show a page in the answer, with a contact sheet of its pictures."""
     services = services_of(interaction)
-    files = await asyncio.gather(*(_tile(services, job) for job in page.jobs))
+    openly = (job if may_be_pictured(interaction, job) else None for job in page.jobs)
+    files = await asyncio.gather(*(_tile(services, job) for job in openly))
     sheets = []
     if any(files):
         sheets = [discord.File(io.BytesIO(await services.fitting.run(contact_sheet, files)), SHEET)]
@@ -89,8 +104,10 @@ async def show_page(interaction: Interaction, page: Page) -> None:
     await interaction.edit_original_response(view=view, attachments=sheets)
 
 
-async def _tile(services: Services, job: Job) -> bytes | None:
+async def _tile(services: Services, job: Job | None) -> bytes | None:
     """Return the file of the first picture of a job that is shown openly, if there is one."""
+    if job is None:
+        return None
     names = (image.artifact for image in job.images if image.showing is Showing.SHOW)
     name = next(filter(None, names), None)
     if name is None:
@@ -103,24 +120,24 @@ async def _tile(services: Services, job: Job) -> bytes | None:
         return None
 
 
-async def newest_page(jobs: Jobs, user_id: int, *, search: str = "") -> Page:
-    """Return the page of the person's newest jobs."""
-    found = await jobs.history(user_id, limit=PAGE_JOBS + 1, search=search)
-    return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=False, search=search)
+async def newest_page(jobs: Jobs, user_id: int, look: Look = EVERYTHING) -> Page:
+    """Return the page of the person's newest jobs, or of their newest favourites."""
+    found = await jobs.history(user_id, limit=PAGE_JOBS + 1, **asdict(look))
+    return Page(jobs=tuple(found[:PAGE_JOBS]), older=len(found) > PAGE_JOBS, newer=False, look=look)
 
 
-async def page_beside(jobs: Jobs, user_id: int, *, way: str, key: int, search: str = "") -> Page:
+async def page_beside(jobs: Jobs, user_id: int, look: Look, way: str, key: int) -> Page:
     """Return the page older or newer than the interaction `key`; the newest where there is no full one."""
     if way == OLDER:
-        found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1, search=search)
+        found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1, **asdict(look))
         if found:
             older = len(found) > PAGE_JOBS
-            return Page(jobs=tuple(found[:PAGE_JOBS]), older=older, newer=True, search=search)
+            return Page(jobs=tuple(found[:PAGE_JOBS]), older=older, newer=True, look=look)
     else:
-        found = await jobs.history(user_id, newer_than=key, limit=PAGE_JOBS + 1, search=search)
+        found = await jobs.history(user_id, newer_than=key, limit=PAGE_JOBS + 1, **asdict(look))
         if len(found) > PAGE_JOBS:
-            return Page(jobs=tuple(found[-PAGE_JOBS:]), older=True, newer=True, search=search)
-    return await newest_page(jobs, user_id, search=search)
+            return Page(jobs=tuple(found[-PAGE_JOBS:]), older=True, newer=True, look=look)
+    return await newest_page(jobs, user_id, look)
 
 
 def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -> discord.ui.LayoutView:
@@ -128,10 +145,7 @@ def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -
 
     With `sheet`, the attachment `SHEET` is shown below the lines.
     """
-    heading = texts.gettext("What you asked for")
-    if page.search:
-        heading = texts.gettext("What you asked for with “{search}”", search=shown(page.search, MAX_SEARCH))
-    text = "\n".join([f"### {heading}", *history_lines(page, texts)])
+    text = "\n".join([f"### {_heading(page.look, texts)}", *history_lines(page, texts)])
     row = tuple(_buttons(page, texts))
     menu = _shown_again(page, now=now, texts=texts)
     alt = texts.gettext("The first picture of each request on this page, with the number of its line.")
@@ -145,6 +159,19 @@ def history_view(page: Page, texts: Texts, *, now: float, sheet: bool = False) -
         ),
         file_names=[SHEET] if sheet else [],
     )
+
+
+def _heading(look: Look, texts: Texts) -> str:
+    search = shown(look.search, MAX_SEARCH)
+    if look.starred:
+        return (
+            texts.gettext("Your favourites with “{search}”", search=search)
+            if search
+            else texts.gettext("Your favourites")
+        )
+    if search:
+        return texts.gettext("What you asked for with “{search}”", search=search)
+    return texts.gettext("What you asked for")
 
 
 def _shown_again(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
@@ -164,8 +191,14 @@ def _shown_again(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
 
 def history_lines(page: Page, texts: Texts) -> list[str]:
     """Return a numbered line for each job: time, words, number of pictures, outcome, link."""
-    if not page.jobs and page.search:
+    if not page.jobs and page.look.search:
         return [texts.gettext("No request of yours has these words: search for fewer or others.")]
+    if not page.jobs and page.look.starred:
+        return [
+            texts.gettext(
+                "You have no favourites yet: choose ★ Favourite under a result, or react to it with ⭐."
+            )
+        ]
     if not page.jobs:
         return [texts.gettext("You have asked for nothing yet.")]
     return [
@@ -214,10 +247,11 @@ def _counted(counts: Counter[State], texts: Texts) -> Iterator[str]:
 
 
 def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
-    search = f":{page.search}" if page.search else ""
+    search = f":{page.look.search}" if page.look.search else ""
+    star = "*" if page.look.starred else ""
     if page.newer and page.jobs:
         key = page.jobs[0].origin.interaction_id
-        yield ButtonContent(label=texts.gettext("Newer"), custom_id=f"history:{NEWER}:{key}{search}")
+        yield ButtonContent(label=texts.gettext("Newer"), custom_id=f"history:{NEWER}{star}:{key}{search}")
     if page.older and page.jobs:
         key = page.jobs[-1].origin.interaction_id
-        yield ButtonContent(label=texts.gettext("Older"), custom_id=f"history:{OLDER}:{key}{search}")
+        yield ButtonContent(label=texts.gettext("Older"), custom_id=f"history:{OLDER}{star}:{key}{search}")

@@ -53,6 +53,7 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
         texts.gettext(
             "Your requests: prompts, settings, pictures that you sent, your id, your name and your language."
         ),
+        texts.gettext("The results that you marked as favourites."),
         texts.gettext("The pictures that were painted for you, and what the safety checker found in them."),
         texts.gettext("**{delete}** under a picture deletes its request.", delete=texts.gettext("Delete")),
     ]
@@ -74,7 +75,8 @@ async def export(interaction: Interaction) -> None:
     names = files_of(jobs, sent=await services.store.erasure.files_sent(interaction.user.id))
     files = await _files(services, names)
     [settings] = await services.store.preferences.of(Owner(scope=Scope.ME, id=interaction.user.id))
-    archive = await services.fitting.run(packed, jobs, files, settings)
+    favourites = await services.store.favourites.of(interaction.user.id)
+    archive = await services.fitting.run(packed, jobs, files, settings, favourites)
     said = texts.ngettext(
         "{count} request of yours is kept.", "{count} requests of yours are kept.", len(jobs)
     )

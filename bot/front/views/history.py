@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from bot.front.commands.history import page_beside, show_page
+from bot.front.commands.history import Look, page_beside, show_page
 from bot.front.first_answers import acknowledge_press
 from bot.front.services import Interaction, services_of
 from bot.front.views.items import Button
 
 
-async def turn_page(interaction: Interaction, way: str, key: int, search: str) -> None:
+async def turn_page(interaction: Interaction, way: str, star: str, key: int, search: str) -> None:
     """Show the page beside the interaction `key`, `way` being older or newer.
 
-    `search` has a colon before its words, or is empty.
+    `star` is a star for favourites, or empty; `search` has a colon before its words, or is empty.
     """
     await acknowledge_press(interaction)
     services = services_of(interaction)
     found = await page_beside(
-        services.store.jobs, interaction.user.id, way=way, key=key, search=search.removeprefix(":")
+        services.store.jobs, interaction.user.id, Look(search.removeprefix(":"), starred=bool(star)), way, key
     )
     await show_page(interaction, found)
 
 
-class HistoryButton(Button, template=r"history:(?P<way>older|newer):(?P<key>[0-9]{1,19})(?P<search>|:.+)"):
+class HistoryButton(
+    Button, template=r"history:(?P<way>older|newer)(?P<star>\*?):(?P<key>[0-9]{1,19})(?P<search>|:.+)"
+):
     """Shows the history of the person who presses, to that person alone."""
 
     act = staticmethod(turn_page)

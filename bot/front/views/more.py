@@ -1,12 +1,13 @@
-"""The menu of further actions under a result: pictures near one of its own, and facts about it."""
+"""The menu of further actions under a result: pictures near one of its own, favourites, facts about it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.delivery.buttons import MORE, NEAR
+from bot.delivery.buttons import MORE, NEAR, STAR
 from bot.errors import UnknownJob
 from bot.front.answers import page
+from bot.front.favourites import change_favourite
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
@@ -24,6 +25,8 @@ async def choose(interaction: Interaction, values: Sequence[str], job_id: str) -
     action, _, index = values[0].partition(":")
     if action == NEAR and index.isdecimal():
         await vary_near(interaction, job_id, int(index))
+    elif action == STAR:
+        await change_favourite(interaction, job_id)
     else:
         await show_info(interaction, job_id)
 

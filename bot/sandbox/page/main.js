@@ -26,6 +26,10 @@ const timeline = createTimeline(model, {
   press,
   remove: (message) =>
     api.deleteMessage(model.me.id, message.id).catch((error) => timeline.complain(message.id, error.message)),
+  react: (message, emoji, on) =>
+    api
+      .react(model.me.id, message.id, emoji, on)
+      .catch((error) => timeline.complain(message.id, error.message)),
   forget: (id) => model.settle(id),
 });
 const composer = createComposer(model, sendCommand);
@@ -73,6 +77,8 @@ async function open(channelId, { focus = true } = {}) {
 const HANDLERS = {
   MESSAGE_CREATE: arrived,
   MESSAGE_UPDATE: arrived,
+  MESSAGE_REACTION_ADD: (message) => model.putMessage(message),
+  MESSAGE_REACTION_REMOVE: (message) => model.putMessage(message),
   MESSAGE_DELETE: (data) => model.removeMessage(data.id),
   COMMANDS_UPDATE: (commands) => {
     model.applyCommands(commands);

@@ -7,12 +7,13 @@ import { renderEmbeds } from "./embeds.js";
 import { plainText } from "./markdown.js";
 import { renderProse } from "./markdown_view.js";
 import { renderAttachments } from "./media.js";
+import { renderReactions, starButton } from "./reactions.js";
 
 const EPHEMERAL = 1 << 6;
 const LOADING = 1 << 7;
 const COMPONENTS_V2 = 1 << 15;
 
-/** `context`: {names, people, find(id), press(message, custom_id, values, element), remove(message), moderates}. */
+/** `context`: {names, people, find(id), press(message, custom_id, values, element), remove(message), react(message, emoji, on), moderates}. */
 export function renderMessage(message, context) {
   const { author } = message;
   const name = author.global_name ?? author.username;
@@ -34,8 +35,9 @@ export function renderMessage(message, context) {
         clock(message.timestamp),
       ),
       message.flags & LOADING ? inProgress(`${name} is thinking …`) : content(message, context),
-      ephemeral ? ephemeralNote(message, context) : null,
+      ephemeral ? ephemeralNote(message, context) : renderReactions(message, context),
     ),
+    ephemeral ? null : starButton(message, context),
     context.moderates && !ephemeral ? deleteButton(message, name, context) : null,
   );
 }

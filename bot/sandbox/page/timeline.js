@@ -7,7 +7,7 @@ import { renderMessage, renderWaiting, spoken } from "./message.js";
 const TYPING_FOR = 8000; // milliseconds that a typing notice lasts without another
 const NEAR = 48; // pixels from the bottom that still count as being there
 
-/** `actions`: {press(message, custom_id, values, element), remove(message), forget(interaction)}. */
+/** `actions`: {press(message, custom_id, values, element), remove(message), react(message, emoji, on), forget(interaction)}. */
 export function createTimeline(model, actions) {
   const scroller = byId("timeline");
   const list = byId("messages");
@@ -30,6 +30,7 @@ export function createTimeline(model, actions) {
       return model.me.moderator;
     },
     remove: actions.remove,
+    react: actions.react,
   };
 
   function toBottom() {

@@ -8,6 +8,7 @@ from recipes import job_of, origin, recipe
 from bot.front.commands.history import (
     MAX_SEARCH,
     PAGE_JOBS,
+    Look,
     Page,
     history_lines,
     history_view,
@@ -125,18 +126,18 @@ def test_a_job_of_which_nothing_is_shown_is_not_called_painted(
 def test_the_buttons_of_the_longest_search_are_taken_and_carry_it_whole() -> None:
     search = "\N{ROBOT FACE}" * (MAX_SEARCH - 4) + " a:b"
     one = replace(done(), origin=origin(2**63 - 1))
-    page = Page(jobs=(one,), older=True, newer=True, search=search)
+    page = Page(jobs=(one,), older=True, newer=True, look=Look(search, starred=True))
     (container,) = history_view(page, ENGLISH, now=60.0).to_components()
     for button in container["components"][-1]["components"]:
         assert len(button["custom_id"].encode("utf-16-le")) // 2 <= 100
         match = HistoryButton.__discord_ui_compiled_template__.fullmatch(button["custom_id"])
         assert match is not None
-        assert match["search"] == f":{search}"
+        assert (match["star"], match["search"]) == ("*", f":{search}")
 
 
 @pytest.mark.parametrize("search", ["*a*", "a\nb", "@everyone", "```", "\u202e", "[x](y)"])
 def test_any_search_is_repeated_without_its_markup(search: str) -> None:
-    page = Page(jobs=(), older=False, newer=False, search=search)
+    page = Page(jobs=(), older=False, newer=False, look=Look(search))
     (container,) = history_view(page, ENGLISH, now=60.0).to_components()
     heading, answer = container["components"][0]["content"].split("\n")
     assert search not in heading

@@ -1,0 +1,71 @@
+"""Favourites: a result is marked and unmarked in its menu, or by a star as a reaction to its message."""
+
+from __future__ import annotations
+
+import logging
+
+import discord
+
+from bot.errors import StoreUnavailable, UnknownJob, UserMistake
+from bot.front.first_answers import acknowledge
+from bot.front.permissions import may_repeat
+from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.texts import Texts
+
+log = logging.getLogger(__name__)
+
+STARS = frozenset({"\N{WHITE MEDIUM STAR}", "\N{GLOWING STAR}"})
+"""The reactions that mark a favourite."""
+
+
+async def change_favourite(interaction: Interaction, job_id: str) -> None:
+    """Mark a job as the person's favourite, or unmark it where it is one, and say which to them alone.
+
+    Raises UnknownJob for a job that the person may not see, UserMistake where they have too many.
+    """
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    job = await services.store.jobs.get(job_id)
+    if not may_repeat(interaction, job, privately=True):
+        raise UnknownJob(job=job_id)
+    texts = services.texts(interaction)
+    if await services.store.favourites.remove(interaction.user.id, job_id):
+        await interaction.edit_original_response(content=texts.gettext("No longer among your favourites."))
+        return
+    await services.store.favourites.add(interaction.user.id, job_id)
+    await interaction.edit_original_response(content=kept_text(texts, str(interaction.locale)))
+
+
+def kept_text(texts: Texts, locale: str) -> str:
+    """Return the sentence about a new favourite; the command has its names in the locale of the person."""
+    names = Texts.for_locale(locale)
+    history, favourites = names.pgettext("name", "history"), names.pgettext("name", "favourites")
+    command = f"`/{history} {favourites}:True`"
+    return texts.gettext("Kept among your favourites: {command} shows them.", command=command)
+
+
+async def react(
+    services: Services, event: discord.RawReactionActionEvent, bot_id: int, *, added: bool
+) -> None:
+    """Mark or unmark the result of a message to which a person added a star, or took theirs back.
+
+    Discord shows reactions only under messages that the person sees; private answers take none. Nobody can
+    be answered here: a favourite too many is left out.
+    """
+    # An event of a reaction taken back does not say who wrote the message.
+    foreign = event.message_author_id not in (None, bot_id)
+    if foreign or event.user_id == bot_id or str(event.emoji) not in STARS:
+        return
+    try:
+        job_id = await services.store.jobs.shown_by(event.message_id)
+        if job_id is None:
+            return
+        if added:
+            await services.store.favourites.add(event.user_id, job_id)
+        else:
+            await services.store.favourites.remove(event.user_id, job_id)
+    except (UnknownJob, UserMistake) as refused:
+        log.info("a star is no favourite: %r", refused)
+    except StoreUnavailable as error:
+        log.error("a star cannot be noted: %s", error)

@@ -1,0 +1,48 @@
+"""Favourites: the results that a person marked with a star."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UnknownJob, UserMistake
+from bot.store.database import Verbs, insert
+from bot.store.tables import favourites, jobs
+
+MOST = 500  # of one person: their jobs are kept longer than others
+
+
+class Favourites(Verbs):
+    """The verbs of favourites. A favourite goes with its job; until then its job is not deleted by age."""
+
+    async def add(self, user_id: int, job_id: str) -> None:
+        """Make a job a person's favourite, if it is not yet.
+
+        Raises UnknownJob for a job that is gone or deleted, UserMistake `favourites_full` for one more than
+        `MOST`.
+        """
+        async with self._database.write() as connection:
+            there = sa.select(jobs.c.id).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
+            if await connection.scalar(there.with_for_update()) is None:
+                raise UnknownJob(job=job_id)
+            row = insert(connection, favourites).values(user_id=user_id, job_id=job_id)
+            added = await connection.execute(row.on_conflict_do_nothing())
+            if added.rowcount and await _count(connection, user_id) > MOST:
+                raise UserMistake("favourites_full", limit=MOST)
+
+    async def remove(self, user_id: int, job_id: str) -> bool:
+        """Make a job no favourite of a person; return whether it was one."""
+        mine = (favourites.c.user_id == user_id) & (favourites.c.job_id == job_id)
+        async with self._database.write() as connection:
+            return bool((await connection.execute(sa.delete(favourites).where(mine))).rowcount)
+
+    async def of(self, user_id: int) -> list[str]:
+        """Return the ids of a person's favourites."""
+        mine = sa.select(favourites.c.job_id).where(favourites.c.user_id == user_id)
+        async with self._database.read() as connection:
+            return list(await connection.scalars(mine.order_by(favourites.c.job_id)))
+
+
+async def _count(connection: AsyncConnection, user_id: int) -> int:
+    mine = sa.select(sa.func.count()).select_from(favourites).where(favourites.c.user_id == user_id)
+    return await connection.scalar(mine) or 0

@@ -1,0 +1,62 @@
+"""Favourites: marked in the menu or by a star under the message, listed by /history."""
+
+from __future__ import annotations
+
+from front_tools import ephemeral, finished, refusal, text_of
+from serving import Served, until
+
+from bot.sandbox.client import Member
+from bot.sandbox.community import PEOPLE
+
+STAR, THUMB = "⭐", "👍"
+RAVI, OMAR = PEOPLE[1].id, PEOPLE[3].id
+
+
+async def starred(member: Member) -> str:
+    return text_of(await member.message_of(await member.use("history", favourites=True)))
+
+
+async def test_the_menu_marks_a_result_and_takes_the_mark_back(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    _, message = await finished(served, ravi, "a boat")
+    await finished(served, ravi, "a house")
+    assert "You have no favourites yet" in await starred(omar)
+    told = await refusal(omar, await omar.press(message, "More", values=["star"]))
+    assert told == "Kept among your favourites: `/history favourites:True` shows them."
+    seen = await omar.message_of(await omar.use("history", favourites=True))
+    assert ephemeral(seen)
+    assert "a boat" in text_of(seen)
+    assert "a house" not in text_of(seen)
+    assert [file["filename"] for file in seen["attachments"]] == ["history.jpg"]
+    assert "You have no favourites yet" in await starred(ravi)
+    told = await refusal(omar, await omar.press(message, "More", values=["star"]))
+    assert told == "No longer among your favourites."
+    assert await served.store.favourites.of(OMAR) == []
+
+
+async def test_a_star_under_a_result_marks_it_until_it_is_taken_back(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    await omar.react(message, THUMB)
+    await omar.react(message, STAR)
+
+    async def has(*wanted: str) -> bool:
+        return await served.store.favourites.of(OMAR) == list(wanted)
+
+    await until(lambda: has(job.id))
+    assert "a boat" in await starred(omar)
+    await omar.react(message, STAR, on=False)
+    await until(has)
+    assert await served.store.favourites.of(RAVI) == []
+
+
+async def test_a_favourite_that_its_author_deletes_is_gone(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    await refusal(omar, await omar.press(message, "More", values=["star"]))
+    assert await served.store.favourites.of(OMAR) == [job.id]
+    await served.store.erasure.erase([job.id])
+    assert "You have no favourites yet" in await starred(omar)

@@ -1,0 +1,90 @@
+"""Reactions in the sandbox: what members see of them, and what the bot hears with its intents."""
+
+from __future__ import annotations
+
+import asyncio
+
+import discord
+import pytest
+from sandbox_bot import SmallBot
+from sandbox_tools import MakeBot, MakeMember
+
+from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.community import PEOPLE
+from bot.sandbox.reactions import MOST_EMOJI
+from bot.sandbox.server import Sandbox
+
+STAR = "⭐"
+
+
+class Hearing(SmallBot):
+    """A bot that keeps the reactions that it hears of."""
+
+    async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
+        self.heard.append(f"{event.user_id} added {event.emoji}")
+
+    async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
+        self.heard.append(f"{event.user_id} removed {event.emoji}")
+
+
+async def heard(bot: SmallBot, count: int) -> list[str]:
+    async with asyncio.timeout(5):
+        while len(bot.heard) < count:  # noqa: ASYNC110 - a client's callback sets no event
+            await asyncio.sleep(0.01)
+    return bot.heard
+
+
+async def test_a_reaction_is_counted_for_all_and_heard_by_a_bot_with_the_intent(
+    sandbox: Sandbox, log_in: MakeBot, member: MakeMember
+) -> None:
+    bot = await log_in(sandbox, Hearing(intents=discord.Intents(guilds=True, reactions=True)))
+    mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
+    channel = discord.utils.get(bot.guilds[0].text_channels, name="art")
+    assert channel is not None
+    await channel.send("first")
+    (message,) = await mina.messages()
+    for _ in range(2):
+        await mina.react(message, STAR)
+    await ravi.react(message, STAR)
+
+    async def counted(who: Member) -> list[tuple[str, int, bool]]:
+        (seen,) = await who.messages()
+        return [(one["emoji"]["name"], one["count"], one["me"]) for one in seen.get("reactions", [])]
+
+    assert await counted(mina) == [(STAR, 2, True)]
+    await mina.react(message, STAR, on=False)
+    assert await counted(mina) == [(STAR, 1, False)]
+    assert await counted(ravi) == [(STAR, 1, True)]
+    first, second = (person.id for person in PEOPLE[:2])
+    said = [f"{first} added {STAR}", f"{second} added {STAR}", f"{first} removed {STAR}"]
+    assert await heard(bot, 3) == said
+
+
+async def test_a_bot_without_the_intent_hears_of_no_reaction(
+    sandbox: Sandbox, log_in: MakeBot, member: MakeMember
+) -> None:
+    bot = await log_in(sandbox, Hearing(intents=discord.Intents(guilds=True, guild_messages=True)))
+    mina = await member(sandbox)
+    channel = discord.utils.get(bot.guilds[0].text_channels, name="art")
+    assert channel is not None
+    await channel.send("first")
+    (message,) = await mina.messages()
+    await mina.react(message, STAR)
+    await channel.send("second")
+    assert await heard(bot, 2) == ["sdjax: first", "sdjax: second"]
+
+
+async def test_no_message_takes_more_emoji_than_discord_allows(
+    sandbox: Sandbox, log_in: MakeBot, member: MakeMember
+) -> None:
+    bot = await log_in(sandbox)
+    mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
+    channel = discord.utils.get(bot.guilds[0].text_channels, name="art")
+    assert channel is not None
+    await channel.send("first")
+    (message,) = await mina.messages()
+    for number in range(MOST_EMOJI):
+        await mina.react(message, chr(0x1F600 + number))
+    with pytest.raises(RefusedByClient, match="at most 20"):
+        await mina.react(message, STAR)
+    await ravi.react(message, chr(0x1F600))
