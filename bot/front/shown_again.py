@@ -62,7 +62,7 @@ def check_visible(interaction: Interaction, job: Job) -> None:
 
 
 def may_be_pictured(interaction: Interaction, job: Job) -> bool:
-    """Return whether a job's pictures may be shown in this place: age-restricted ones of others not in any."""
+    """Return whether a job's pictures may be shown here: those of an age-restricted place only there."""
     mine = job.origin.user_id == interaction.user.id
     return mine or not job.origin.age_restricted or is_age_restricted(interaction)
 
