@@ -174,6 +174,9 @@ def check_config(path: Path) -> None:
     if config.discord.token_file:
         config.discord.read_token()
     config.web.read_token()
+    from bot.provenance.opening import check_certificate
+
+    check_certificate(config.provenance)
     _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)
     for warning in config.warnings:

@@ -97,11 +97,11 @@ def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its
     content = render(job_of(State.DONE, recipe=recipe(negative_prompt="a *moon*")), None, ENGLISH)
     assert content.status == ""
     assert content.footer == (
-        "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo\n-# without: a \\*moon\\*"
+        "-# AI-generated · seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo\n-# without: a \\*moon\\*"
     )
     assert len(content.pictures) == 1
     assert (content.pictures[0].stem, content.pictures[0].artifacts) == ("abc", ("aa/0.png",))
-    assert content.pictures[0].alt == RECIPE.prompt
+    assert content.pictures[0].alt == f"{RECIPE.prompt}, seed 7"
     assert labels(content) == ["again:abc", "remix:abc", "vary:abc:0", "files:abc", "delete:abc"]
 
 
@@ -110,7 +110,7 @@ def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
     assert len(content.pictures) == 1
     assert content.pictures[0].stem == "abc-grid"
     assert content.pictures[0].artifacts == ("aa/0.png", "aa/1.png", "aa/2.png", "aa/3.png")
-    assert content.pictures[0].alt == f"4 pictures: {RECIPE.prompt}"
+    assert content.pictures[0].alt == f"{RECIPE.prompt}, pictures 1 to 4 of 4, seeds 7–10"
     assert "seeds 7–10" in content.footer
     assert content.footer.endswith("\n-# U1–U4 show one picture alone, V1–V4 paint others like it.")
 
@@ -329,7 +329,7 @@ def test_the_picture_is_an_attachment_of_the_message_with_its_alt_text() -> None
     container = layout(render(job_of(State.DONE), None, ENGLISH), file_names=["abc.webp"]).to_components()[0]
     gallery = next(part for part in container["components"] if part["type"] == 12)
     assert gallery["items"][0]["media"]["url"] == "attachment://abc.webp"
-    assert gallery["items"][0]["description"] == RECIPE.prompt
+    assert gallery["items"][0]["description"] == f"{RECIPE.prompt}, seed 7"
 
 
 async def test_discord_py_is_not_asked_to_remember_the_view() -> None:
