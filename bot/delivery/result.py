@@ -232,4 +232,5 @@ def _alt(prompt: str, images: Sequence[ImageRecord], texts: Texts, *, first: int
             seeds=seeds,
         )
 
-    return said(shortened(prompt, MAX_ALT - len(said(""))))
+    beside = len(said(prompt)) - len(prompt)  # marks of the direction too
+    return said(shortened(prompt, MAX_ALT - beside))

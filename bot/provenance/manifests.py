@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import struct
 import threading
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -24,6 +25,7 @@ PAINTED = SOURCE_TYPES + "trainedAlgorithmicMedia"
 PAINTED_OVER = SOURCE_TYPES + "compositeWithTrainedAlgorithmicMedia"
 NAME = "sdjax-bot"
 UNTRUSTED = "signingCredential.untrusted"
+PNG, MANIFEST_CHUNK = b"\x89PNG\r\n\x1a\n", b"caBX"
 MARGIN = 1024  # bytes; the frames of the formats differ
 SETTINGS: dict[str, Any] = {
     "core": {"allowed_network_hosts": []},
@@ -97,9 +99,23 @@ def manifest_of(source_type: str) -> dict[str, Any]:
     }
 
 
+def without_manifest(data: bytes) -> bytes:
+    """Return a PNG as it was before it was signed, without the chunk of its manifest; others stay whole."""
+    if not data.startswith(PNG):
+        return data
+    kept, at = [PNG], len(PNG)
+    while at + 8 <= len(data):
+        (length,) = struct.unpack_from(">I", data, at)
+        end = at + length + 12  # length, type and checksum have four bytes each
+        if data[at + 4 : at + 8] != MANIFEST_CHUNK:
+            kept.append(data[at:end])
+        at = end
+    return b"".join([*kept, data[at:]])
+
+
 def mime_type(data: bytes) -> str:
     """Return the MIME type of a PNG, WebP or JPEG file by its first bytes; raises ValueError."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+    if data.startswith(PNG):
         return "image/png"
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"

@@ -17,6 +17,7 @@ from checkpoints import make_tiny_checkpoint
 
 from bot import oneshot
 from bot.cli import main
+from bot.provenance.signing import Signing
 from sdjax_engine.images import read_recipe
 
 Imagine = Callable[..., int]
@@ -29,6 +30,7 @@ def imagine(
 ) -> Imagine:
     """Runs the command in a folder of its own; returns its exit status."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(compile_cache))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, model: Path = tiny_checkpoint) -> int:
@@ -122,7 +124,11 @@ def test_only_what_the_picture_needs_is_compiled(
         prompt=PROMPT, guidance_scale=5.0, num_inference_steps=1, source=str(tiny_checkpoint)
     )
     oneshot.imagine(
-        options, output=tmp_path / "x.png", cache_dir=compile_cache / "sdjax-bot", report=told.append
+        options,
+        output=tmp_path / "x.png",
+        cache_dir=compile_cache / "sdjax-bot",
+        signing=Signing(),
+        report=told.append,
     )
     assert [line for line in told if "guided" in line]
     assert not [line for line in told if "unguided" in line]
