@@ -27,8 +27,12 @@ NAME = "sdjax-bot"
 UNTRUSTED = "signingCredential.untrusted"
 PNG, MANIFEST_CHUNK = b"\x89PNG\r\n\x1a\n", b"caBX"
 MARGIN = 1024  # bytes; the frames of the formats differ
+PURPOSES = ("1.3.6.1.5.5.7.3.4", "1.3.6.1.5.5.7.3.36", "1.3.6.1.4.1.62558.2.1")
+"""The extended key usages of signers: emailProtection, documentSigning, and C2PA's own claimSigning."""
+
 SETTINGS: dict[str, Any] = {
     "core": {"allowed_network_hosts": []},
+    "trust": {"trust_config": "\n".join(PURPOSES)},
     "builder": {"thumbnail": {"enabled": False}},
     "verify": {
         "verify_after_sign": False,  # the probe at the start has verified a signature of the same certificate

@@ -16,6 +16,7 @@ from manifests import png, read_manifest
 from bot.config import Config, ProvenanceConfig
 from bot.errors import ConfigurationError
 from bot.provenance.certificates import SELF_MADE_FILE, kept_credentials, utc_now
+from bot.provenance.manifests import PURPOSES
 from bot.provenance.opening import check_certificate, open_signing
 
 
@@ -114,6 +115,12 @@ def test_a_key_that_does_not_fit_is_named(tmp_path: Path) -> None:
     assert mistakes_with(certificate, locked) == [
         f"provenance.private_key: the key in {locked} is encrypted, and the bot has no password."
     ]
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_every_purpose_of_c2pas_trust_list_is_taken(purpose: str, tmp_path: Path) -> None:
+    certificate, key = write_certificate(tmp_path, purpose=x509.ObjectIdentifier(purpose))
+    check_certificate(ProvenanceConfig(certificate=certificate, private_key=key))
 
 
 def test_a_certificate_outside_its_time_or_for_another_purpose_is_refused(tmp_path: Path) -> None:
