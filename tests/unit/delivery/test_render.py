@@ -325,6 +325,49 @@ def test_seeds_read_as_a_range_only_where_they_follow_each_other(seeds: list[int
     assert seeds_text(seeds) == text
 
 
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "AI-generated"),
+        ("ko", "AI 생성"),
+        ("zh", "AI 生成"),
+        ("ar", "مولَّدة بالذكاء الاصطناعي"),
+    ],
+)
+def test_a_result_says_that_it_is_ai_generated_unless_the_operator_switched_it_off(
+    language: str, said: str
+) -> None:
+    texts = Texts.for_locale(language)
+    labelled, unlabelled = (
+        render(job_of(State.DONE), None, texts, label=label).footer for label in (True, False)
+    )
+    assert said in labelled.partition(" · ")[0]
+    assert said not in unlabelled
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("letter", ["a", "한", "ب"])
+def test_a_long_prompt_leaves_tile_and_seed_in_the_alternative_text(language: str, letter: str) -> None:
+    wordy = recipe(prompt=letter * 2000)
+    job = job_of(State.DONE, State.DONE, State.DONE, recipe=wordy)
+    images = (*job.images[:2], replace(job.images[2], showing=Showing.SPOILER))
+    content = render(replace(job, images=images), None, Texts.for_locale(language))
+    grid, covered = (picture.alt for picture in content.pictures)
+    for alt, numbers in ((grid, ("1", "2", "3", "7", "8")), (covered, ("3", "3", "9"))):
+        assert MAX_ALT - 2 <= len(alt) <= MAX_ALT
+        beside = alt.replace(letter, "")
+        assert sorted(re.findall(r"\d+", beside)) == sorted(numbers)
+
+
+def test_a_picture_beside_others_says_which_it_is() -> None:
+    job = job_of(State.DONE, State.DONE)
+    covered = replace(job, images=(job.images[0], replace(job.images[1], showing=Showing.SPOILER)))
+    assert [picture.alt for picture in render(covered, None, ENGLISH).pictures] == [
+        f"{RECIPE.prompt}, picture 1 of 2, seed 7",
+        f"{RECIPE.prompt}, picture 2 of 2, seed 8",
+    ]
+
+
 def test_the_picture_is_an_attachment_of_the_message_with_its_alt_text() -> None:
     container = layout(render(job_of(State.DONE), None, ENGLISH), file_names=["abc.webp"]).to_components()[0]
     gallery = next(part for part in container["components"] if part["type"] == 12)
