@@ -174,6 +174,9 @@ def check_config(path: Path) -> None:
     if config.discord.token_file:
         config.discord.read_token()
     config.web.read_token()
+    from bot.provenance.opening import check_certificate
+
+    check_certificate(config.provenance)
     _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
@@ -257,9 +260,16 @@ def devices() -> None:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The PNG file to write."
 )
+@click.option("--sign/--no-sign", default=True, help="Say in the file, signed, that it is AI-generated.")
 @click.option("--json", "as_json", is_flag=True, help="Say files, seeds, recipe and timings as JSON.")
 def imagine(
-    *, loras: Sequence[tuple[Path, float]], dtype: str, output: Path | None, as_json: bool, **options: Any
+    *,
+    loras: Sequence[tuple[Path, float]],
+    dtype: str,
+    output: Path | None,
+    as_json: bool,
+    sign: bool,
+    **options: Any,
 ) -> None:
     """Paint PROMPT into a file.
 
@@ -273,6 +283,7 @@ def imagine(
         _check_output(output)
     with paused_collections():
         from bot import oneshot
+        from bot.config import ProvenanceConfig
         from sdjax_engine.config import Dtype
 
     lora_options = tuple(oneshot.LoraOption(file=file, weight=weight) for file, weight in loras)
@@ -281,6 +292,7 @@ def imagine(
             oneshot.Options(loras=lora_options, dtype=Dtype(dtype), **options),
             output=output,
             cache_dir=cache_folder(),
+            signing=oneshot.open_signing(ProvenanceConfig(sign=sign, folder=str(data_folder()))),
             report=_to_terminal,
             on_steps=show,
         )
@@ -299,6 +311,12 @@ def _check_output(file: Path) -> None:
 def cache_folder() -> Path:
     """Return the folder of compiled programs for commands without a configuration."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "sdjax-bot"
+
+
+def data_folder() -> Path:
+    """Return the folder of the self-made certificate for commands without a configuration."""
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base).expanduser() / "sdjax-bot"
 
 

@@ -88,6 +88,7 @@ def configuration(sandbox: Sandbox, folder: Path) -> Config:
                 "languages": {str(OMAR): "ar"},
             },
             "engine": {"cache_dir": str(FOLDER / "cache")},
+            "provenance": {"folder": str(FOLDER / "provenance")},
             "prompts": {"styles_file": "starter"},
             "queue": {
                 "database": f"sqlite+aiosqlite:///{folder}/queue.sqlite3",

@@ -72,6 +72,18 @@ class DeliveryMetrics:
         )
 
 
+class ProvenanceMetrics:
+    """Metrics of the manifests in pictures."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.pictures = Counter(
+            "sdjax_provenance_pictures",
+            "Picture files that were signed, or stayed unsigned because signing failed.",
+            ["outcome"],
+            registry=registry,
+        )
+
+
 class WorkerMetrics:
     """Metrics of images and of the engine."""
 
@@ -173,6 +185,7 @@ class Metrics:
         GCCollector(registry=self.registry)
         self.front = FrontMetrics(self.registry)
         self.delivery = DeliveryMetrics(self.registry)
+        self.provenance = ProvenanceMetrics(self.registry)
         self.worker = WorkerMetrics(self.registry)
         self.store = StoreMetrics(self.registry)
         self.loop = LoopMetrics(self.registry)

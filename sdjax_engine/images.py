@@ -104,6 +104,19 @@ def read_recipe(file: str | Path | BinaryIO, *, pictures: Iterable[bytes] = ()) 
 
     Where the request starts from other pictures, `pictures` must hold those files.
     """
+    return _parse_recipe(_recipe_text(file), {_digest(picture): picture for picture in pictures})
+
+
+def is_painted_over(data: bytes) -> bool:
+    """Whether a file's recipe says that only the part of a picture under a mask was painted."""
+    try:
+        request = json.loads(_recipe_text(io.BytesIO(data)))["request"]
+    except (NoRecipe, ValueError, KeyError, TypeError, RecursionError):
+        return False
+    return isinstance(request, dict) and "mask_image" in request
+
+
+def _recipe_text(file: str | Path | BinaryIO) -> str:
     try:
         with PIL.Image.open(file, formats=["PNG", "WEBP", "JPEG"]) as picture:
             text = picture.info.get(RECIPE_CHUNK) or _recipe_in_exif(picture)
@@ -111,7 +124,7 @@ def read_recipe(file: str | Path | BinaryIO, *, pictures: Iterable[bytes] = ()) 
         raise NoRecipe(f"The file cannot be read as a PNG, WebP or JPEG picture: {error}") from error
     if not isinstance(text, str):
         raise NoRecipe("The picture carries no recipe.")
-    return _parse_recipe(text, {_digest(picture): picture for picture in pictures})
+    return text
 
 
 def grid_shape(count: int) -> tuple[int, int]:

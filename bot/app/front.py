@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Callable
@@ -22,7 +23,9 @@ from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.garbage import exclude_existing
 from bot.jobs import Job
+from bot.provenance.opening import open_signing
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.threads import in_thread
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -111,7 +114,7 @@ class FrontSide:
 
 
 async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> FrontSide:
-    """Build a front that is not connected yet; `stack` closes it."""
+    """Build a front that is not connected yet; `stack` closes it. Raises ConfigurationError."""
     use_address(config.discord.api_url, config.discord.gateway_url)
     discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # the bot joins no voice channels
 
@@ -119,15 +122,18 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         await progress.announce(job)
 
     metrics, clock, name = queue.metrics, steady_clock(), queue.name
+    opening = functools.partial(open_signing, config.provenance, metrics=metrics.provenance)
+    signing = await in_thread(opening, "certificate")
     client = Bot(
         *(config, queue.store, queue.artifacts),
         name=name,
         announce=announce,
         clock=clock,
         metrics=metrics.front,
+        signing=signing,
     )
     await stack.enter_async_context(client)
-    message_locks, sender = MessageLocks(), Sender(client, queue.artifacts, clock=clock)
+    message_locks, sender = MessageLocks(), Sender(client, queue.artifacts, clock=clock, signing=signing)
     membership = queue.membership
     progress = Progress(
         queue.store, sender, message_locks, front=name, clock=clock, fronts=lambda: membership.fronts
@@ -137,6 +143,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         front=name,
         clock=queue.store.clock,
         offers=client.services.offers,
+        label=config.provenance.label,
         metrics=metrics.delivery,
     )
     queue.checks.update(gateway=client.health, outbox=outbox.health)

@@ -14,6 +14,7 @@ from bot.config.operators import WebConfig as WebConfig
 from bot.config.people import LimitsConfig as LimitsConfig
 from bot.config.people import PicturesConfig as PicturesConfig
 from bot.config.prompts import PromptsConfig as PromptsConfig
+from bot.config.provenance import ProvenanceConfig as ProvenanceConfig
 from bot.config.queue import QueueConfig as QueueConfig
 from bot.config.queue import RetentionConfig as RetentionConfig
 from bot.config.queue import RoleConfig as RoleConfig

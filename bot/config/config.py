@@ -20,6 +20,7 @@ from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
 from bot.config.prompts import PromptsConfig
+from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
 from bot.config.section import Section
 from bot.errors import ConfigurationError
@@ -37,6 +38,7 @@ class Config(Section):
     pictures: PicturesConfig = PicturesConfig()
     limits: LimitsConfig = LimitsConfig()
     prompts: PromptsConfig = PromptsConfig()
+    provenance: ProvenanceConfig = ProvenanceConfig()
     retention: RetentionConfig = RetentionConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()

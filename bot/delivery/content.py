@@ -65,6 +65,6 @@ class MessageContent:
         return "\n".join(part for part in (self.heading, self.status, self.footer) if part)
 
 
-def shortened(alt: str) -> str:
-    """Return alternative text as long as Discord takes it."""
-    return alt if len(alt) <= MAX_ALT else alt[: MAX_ALT - 1] + "…"
+def shortened(alt: str, most: int = MAX_ALT) -> str:
+    """Return alternative text of `most` characters, by default as many as Discord takes."""
+    return alt if len(alt) <= most else alt[: most - 1] + "…"

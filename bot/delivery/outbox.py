@@ -45,7 +45,8 @@ def backoff(attempts: int, jitter: float) -> float:
 class Outbox:
     """Sends the results that are due for `front`, several at once, one at a time for each job.
 
-    `offers`, which may change, decide which buttons a picture has.
+    `offers`, which may change, decide which buttons a picture has. With `label`, results say that they are
+    AI-generated.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Outbox:
         front: str,
         clock: Callable[[], float],
         offers: Sequence[Offer] = (),
+        label: bool = True,
         metrics: DeliveryMetrics | None = None,
     ) -> None:
         self._store = store
@@ -65,6 +67,7 @@ class Outbox:
         self._front = front
         self._clock = clock
         self.offers = offers
+        self._label = label
         self._metrics = metrics or Metrics().delivery
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
@@ -170,7 +173,7 @@ class Outbox:
         if job.deleted_at is not None:
             raise DeliveryRefused("deleted")
         texts = Texts.for_locale(job.origin.locale)
-        content = render(job, None, texts, offers=self.offers)
+        content = render(job, None, texts, offers=self.offers, label=self._label)
         try:
             return await self._sender.deliver(delivery, content)
         except FilesGone as gone:

@@ -13,7 +13,7 @@ import functools
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import PIL.Image
@@ -21,6 +21,7 @@ import PIL.ImageDraw
 import PIL.ImageFont
 from PIL.PngImagePlugin import PngInfo
 
+from bot.provenance.signing import Signing
 from sdjax_engine.images import (
     PARAMETERS_CHUNK,
     RECIPE_CHUNK,
@@ -80,6 +81,12 @@ def fit(files: Sequence[bytes], limit: int, *, first: int = 1) -> PictureFile:
             return file
         tried = [min([*tried, file], key=lambda one: len(one.data))]
     return tried[0]
+
+
+def fit_and_sign(files: Sequence[bytes], limit: int, signing: Signing, *, first: int = 1) -> PictureFile:
+    """Return `fit` with room for a manifest in `limit`, and the manifest in it. Call it in a thread."""
+    file = fit(files, limit - signing.room, first=first)
+    return replace(file, data=signing.signed(file.data))
 
 
 def _grid(files: Sequence[bytes]) -> PIL.Image.Image:

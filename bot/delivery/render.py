@@ -38,11 +38,12 @@ TROUBLES: Mapping[str, str] = MappingProxyType(
 
 
 def render(
-    job: Job, position: Position | None, texts: Texts, *, offers: Sequence[Offer] = ()
+    job: Job, position: Position | None, texts: Texts, *, offers: Sequence[Offer] = (), label: bool = True
 ) -> MessageContent:
     """Return what the message of `job` shows now.
 
-    `position` is used until the job has ended, `offers` afterwards, for the buttons of a picture.
+    `position` is used until the job has ended, `offers` afterwards, for the buttons of a picture. With
+    `label`, the pictures are said to be AI-generated.
     """
     done = [image for image in job.images if image.state is State.DONE and image.artifact]
     done.sort(
@@ -56,7 +57,7 @@ def render(
     return MessageContent(
         heading=_heading(job.recipe),
         status=ending(job, done, texts),
-        footer=settings_text(job, done, texts) if done else "",
+        footer=settings_text(job, done, texts, label=label) if done else "",
         pictures=tuple(pictures_of(job, done, texts)),
         rows=final_rows(job, done, offers, texts),
         more=more_menu(job, done, texts) if done else None,
@@ -85,7 +86,11 @@ def not_taken(content: MessageContent, texts: Texts) -> MessageContent:
 
 def with_preview(content: MessageContent, job: Job, texts: Texts) -> MessageContent:
     """Return `content` with the previews of a job's images, which are one file."""
-    alt = shortened(texts.gettext("Preview of {prompt}", prompt=tidy(job.recipe.prompt)))
+    prompt = tidy(job.recipe.prompt)
+    if (count := len(job.images)) > 1:
+        alt = shortened(texts.gettext("Preview of {count} pictures: {prompt}", count=count, prompt=prompt))
+    else:
+        alt = shortened(texts.gettext("Preview of {prompt}", prompt=prompt))
     return replace(content, pictures=(PictureContent(artifacts=(), stem="preview", alt=alt),))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from bot.delivery.content import SUBTEXT, PictureContent, shortened
+from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
 from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.texts import Texts, shown, tidy
@@ -120,10 +120,12 @@ def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
     )
 
 
-def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
+def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label: bool) -> str:
+    """Return the lines below the pictures; with `label`, the first words say that they are AI-generated."""
     recipe = job.recipe
     seeds = seeds_text(list(dict.fromkeys(image.seed for image in done)))
     parts = [
+        *([texts.gettext("AI-generated")] if label else []),
         texts.gettext("seed {seed}", seed=seeds)
         if len(done) == 1 or recipe.variations
         else texts.gettext("seeds {seeds}", seeds=seeds),
@@ -188,20 +190,47 @@ def pictures_of(job: Job, done: Sequence[ImageRecord], texts: Texts) -> Iterator
     for covered in (False, True):
         images = [image for image in done if (image.showing is Showing.SPOILER) is covered]
         if images:
-            yield _picture(job, images, texts, covered=covered, first=done.index(images[0]) + 1)
+            first = done.index(images[0]) + 1
+            yield _picture(job, images, texts, covered=covered, first=first, total=len(done))
 
 
 def _picture(
-    job: Job, images: Sequence[ImageRecord], texts: Texts, *, covered: bool, first: int
+    job: Job, images: Sequence[ImageRecord], texts: Texts, *, covered: bool, first: int, total: int
 ) -> PictureContent:
-    alt = tidy(job.recipe.prompt)
-    if len(images) > 1:
-        alt = texts.gettext("{count} pictures: {prompt}", count=len(images), prompt=alt)
     stem = job.id if len(images) == 1 else f"{job.id}-grid"
     return PictureContent(
         artifacts=tuple(image.artifact for image in images if image.artifact),
         first=first,
         stem=f"SPOILER_{stem}" if covered else stem,
-        alt=shortened(alt),
+        alt=_alt(tidy(job.recipe.prompt), images, texts, first=first, total=total),
         spoiler=covered,
     )
+
+
+def _alt(prompt: str, images: Sequence[ImageRecord], texts: Texts, *, first: int, total: int) -> str:
+    """Return the alternative text of one file: prompt, tiles and seeds. Only the prompt is ever shortened."""
+    seeds = seeds_text([image.seed for image in images])
+    last = first + len(images) - 1
+
+    def said(prompt: str) -> str:
+        if total == 1:
+            return texts.gettext("{prompt}, seed {seed}", prompt=prompt, seed=seeds)
+        if len(images) == 1:
+            return texts.gettext(
+                "{prompt}, picture {number} of {count}, seed {seed}",
+                prompt=prompt,
+                number=first,
+                count=total,
+                seed=seeds,
+            )
+        return texts.gettext(
+            "{prompt}, pictures {first} to {last} of {count}, seeds {seeds}",
+            prompt=prompt,
+            first=first,
+            last=last,
+            count=total,
+            seeds=seeds,
+        )
+
+    beside = len(said(prompt)) - len(prompt)  # marks of the direction too
+    return said(shortened(prompt, MAX_ALT - beside))

@@ -32,6 +32,7 @@ from bot.delivery.uploads import DIRECT_LIMIT, Uploads, limit_of, next_limit, si
 from bot.errors import DeliveryRefused
 from bot.files.artifacts import Artifacts
 from bot.jobs import Delivery, Job, State
+from bot.provenance.signing import Signing
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
@@ -80,12 +81,19 @@ class Attempt:
 
 
 class Sender:
-    """Sends the content of jobs' messages through `client`, with the files of `artifacts`."""
+    """Sends the content of jobs' messages through `client`, with the files of `artifacts`, signed."""
 
-    def __init__(self, client: discord.Client, artifacts: Artifacts, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        client: discord.Client,
+        artifacts: Artifacts,
+        *,
+        clock: Callable[[], float],
+        signing: Signing | None = None,
+    ) -> None:
         self._client = client
         self._clock = clock
-        self._uploads = Uploads(artifacts)
+        self._uploads = Uploads(artifacts, signing)
         self._dead_tokens: dict[str, None] = {}
         self._rate_guard = RateGuard(clock=clock)
 

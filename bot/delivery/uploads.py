@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import discord
 
 from bot.delivery.content import MessageContent
-from bot.delivery.pictures import PictureFile, fit
+from bot.delivery.pictures import PictureFile, fit_and_sign
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.jobs import Job
+from bot.provenance.signing import Signing
 from bot.threads import Threads
 
 FITTED_AT_ONCE = 2  # grids are made and compressed in memory
@@ -24,11 +25,13 @@ KNOWN_LIMITS = (50 * MIB, MAX_REQUEST, DIRECT_LIMIT)  # of servers by their boos
 
 
 class Uploads:
-    """Reads the pictures of messages from `artifacts`, and makes files of them."""
+    """Reads the pictures of messages from `artifacts`, and makes files of them, which `signing` signs."""
 
-    def __init__(self, artifacts: Artifacts) -> None:
+    def __init__(self, artifacts: Artifacts, signing: Signing | None = None) -> None:
         self._artifacts = artifacts
+        self._signing = signing or Signing()
         self._threads = Threads("pictures", most=FITTED_AT_ONCE)
+        self._quick_threads = Threads("manifests", most=FITTED_AT_ONCE)  # a manifest waits for no grid
 
     async def load(self, content: MessageContent) -> list[list[bytes]]:
         """Return the files of each picture to show; raises FilesGone, and DeliveryDelayed for a sick disk."""
@@ -56,9 +59,11 @@ class Uploads:
         ]
 
     async def _fitted(self, files: Sequence[bytes], limit: int, first: int) -> PictureFile:
-        if len(files) == 1 and len(files[0]) <= limit:
+        single = len(files) == 1 and len(files[0]) <= limit - self._signing.room
+        if single and not self._signing:
             return PictureFile(data=files[0], suffix=".png")
-        return await self._threads.run(functools.partial(fit, files, limit, first=first))
+        threads = self._quick_threads if single else self._threads
+        return await threads.run(functools.partial(fit_and_sign, files, limit, self._signing, first=first))
 
 
 def size_of(files: Sequence[PictureFile]) -> int:

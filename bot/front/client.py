@@ -33,6 +33,7 @@ from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics, Metrics
+from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
 from sdjax_engine.request import Offer
@@ -68,6 +69,7 @@ class Bot(discord.AutoShardedClient):
         announce: Callable[[Job], Awaitable[None]],
         clock: Callable[[], float] = time.time,
         metrics: FrontMetrics | None = None,
+        signing: Signing | None = None,
     ) -> None:
         metrics = metrics or Metrics().front
         self._counting = Counting(metrics)
@@ -109,6 +111,8 @@ class Bot(discord.AutoShardedClient):
             was_unclear=self._counting.was_unclear,
             language=config.discord.language,
             languages=config.discord.languages,
+            signing=signing or Signing(),
+            label=config.provenance.label,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
         self.tree = self._command_tree()

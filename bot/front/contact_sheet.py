@@ -9,6 +9,7 @@ import PIL.Image
 import PIL.ImageOps
 
 from bot.delivery.pictures import number_tiles
+from bot.provenance.signing import Signing
 from sdjax_engine.images import grid_shape, make_grid
 
 TILE = 192  # pixels a side
@@ -17,8 +18,8 @@ EMPTY = (43, 45, 49)  # of a request without a picture
 QUALITY = 85
 
 
-def contact_sheet(files: Sequence[bytes | None]) -> bytes:
-    """Return a JPEG with a tile for each file in their order, numbered from 1; None is an empty tile.
+def contact_sheet(files: Sequence[bytes | None], signing: Signing | None = None) -> bytes:
+    """Return a signed JPEG with a tile for each file in their order, numbered from 1; None is an empty tile.
 
     Takes long: call it in a thread.
     """
@@ -26,7 +27,7 @@ def contact_sheet(files: Sequence[bytes | None]) -> bytes:
     number_tiles(sheet, len(files), first=1, part=NUMBER_PART)
     made = io.BytesIO()
     sheet.save(made, "JPEG", quality=QUALITY)
-    return made.getvalue()
+    return signing.signed(made.getvalue()) if signing else made.getvalue()
 
 
 def _tile(file: bytes | None) -> PIL.Image.Image:

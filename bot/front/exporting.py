@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.jobs import Job
+from bot.provenance.signing import Signing
 
 REQUESTS = "requests.json"
 SETTINGS = "settings.json"
@@ -73,10 +74,11 @@ def packed(
     files: Mapping[str, bytes],
     settings: Mapping[str, Any],
     favourites: Sequence[str],
+    signing: Signing | None = None,
 ) -> bytes:
     """Return a ZIP archive of the jobs, the saved settings and favourites as JSON and of these files.
 
-    May take long: call it in a thread.
+    Painted files are signed, and pictures that the person sent are not. May take long: call it in a thread.
     """
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
@@ -84,6 +86,8 @@ def packed(
         made.writestr(REQUESTS, words)
         made.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False, indent=1))
         made.writestr(FAVOURITES, json.dumps(list(favourites), indent=1))
+        painted = {name for job in jobs for name in _painted(job)} if signing else set()
         for name, data in files.items():
-            made.writestr(name, data, zipfile.ZIP_STORED)  # a picture is compressed already
+            file = signing.signed(data) if signing and name in painted else data
+            made.writestr(name, file, zipfile.ZIP_STORED)  # a picture is compressed already
     return archive.getvalue()

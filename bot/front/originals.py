@@ -7,6 +7,8 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.provenance.signing import Signing
+
 OVERHEAD = 512  # bytes that an archive needs for each of its files, at most
 
 
@@ -18,11 +20,12 @@ class Packed:
     too_large: int
 
 
-def packed(job_id: str, pictures: Sequence[bytes], *, limit: int) -> Packed:
-    """Return one PNG as it is, several in archives of at most `limit` bytes, numbered as in the grid.
+def packed(job_id: str, files: Sequence[bytes], *, limit: int, signing: Signing | None = None) -> Packed:
+    """Return one PNG, several in archives of at most `limit` bytes, numbered as in the grid; all signed.
 
     A picture that is larger than `limit` is left out. May take long: call it in a thread.
     """
+    pictures = [signing.signed(file) for file in files] if signing else files
     if len(pictures) == 1:
         fits = len(pictures[0]) <= limit
         return Packed(files={f"{job_id}.png": pictures[0]} if fits else {}, too_large=int(not fits))

@@ -16,6 +16,7 @@ from bot.front.keywords import Keywords
 from bot.front.pace import Pace, Sender
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
+from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
 from bot.texts import Texts
@@ -59,8 +60,9 @@ class Services:
     are those of roles, by their ids: the largest of a person's roles counts, 1 without any. `was_unclear`
     says whether an attempt to answer an interaction first, by its id, had an unknown outcome. `languages`
     are those of persons and servers, by their ids; `language` is that of all others, empty for each
-    person's own as Discord knows it. `styles` are those that every server has. `fitting` makes one grid
-    at a time: nine pictures take hundreds of megabytes.
+    person's own as Discord knows it. `styles` are those that every server has. `signing` signs the files
+    that are sent. `label` says whether results are labelled as AI-generated. `fitting` makes one grid at a
+    time: nine pictures take hundreds of megabytes.
     """
 
     front: str
@@ -83,6 +85,8 @@ class Services:
     max_permutations: int = 12
     role_permutations: Mapping[int, int] = field(default_factory=dict)
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)
+    signing: Signing = field(default_factory=Signing)
+    label: bool = True
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
 
     def weight(self, interaction: Interaction) -> float:

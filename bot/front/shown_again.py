@@ -9,7 +9,7 @@ import discord
 
 from bot.delivery.content import MessageContent
 from bot.delivery.layout import layout
-from bot.delivery.pictures import fit
+from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.front.first_answers import acknowledge
@@ -40,7 +40,7 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
     job = await services.store.jobs.get(job_id)
     check_visible(interaction, job)
     texts = services.texts(interaction)
-    content = render(job, None, texts, offers=services.offers)
+    content = render(job, None, texts, offers=services.offers, label=services.label)
     try:
         files = await _files(interaction, content)
     except MissingArtifact:
@@ -74,7 +74,11 @@ async def _files(interaction: Interaction, content: MessageContent) -> list[disc
     for picture in content.pictures:
         files = [await services.artifacts.get(name) for name in picture.artifacts]
         fitted = await services.fitting.run(
-            functools.partial(fit, files, LIMIT // len(content.pictures), first=picture.first)
+            functools.partial(
+                fit_and_sign,
+                *(files, LIMIT // len(content.pictures), services.signing),
+                first=picture.first,
+            )
         )
         made.append(discord.File(io.BytesIO(fitted.data), filename=picture.stem + fitted.suffix))
     return made

@@ -2,5 +2,6 @@
 
 from bot.oneshot.options import LoraOption, Options
 from bot.oneshot.to_file import Painted, imagine
+from bot.provenance.opening import open_signing
 
-__all__ = ["LoraOption", "Options", "Painted", "imagine"]
+__all__ = ["LoraOption", "Options", "Painted", "imagine", "open_signing"]

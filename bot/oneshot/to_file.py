@@ -14,6 +14,8 @@ from typing import Any
 from bot.delivery.pictures import combine
 from bot.jobs import Recipe
 from bot.oneshot.options import STRENGTH_OF_ENLARGEMENT, Options, offer_of, recipe_of
+from bot.provenance.manifests import without_manifest
+from bot.provenance.signing import Signing
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
@@ -61,10 +63,11 @@ def imagine(
     *,
     output: Path | None,
     cache_dir: Path | None,
+    signing: Signing,
     report: Callable[[str], None],
     on_steps: OnSteps = lambda _done, _steps: None,
 ) -> Painted:
-    """Paint into `output`, by default a file in the current folder named after model and seed.
+    """Paint into `output`, by default a file in the current folder named after model and seed, and sign it.
 
     `on_steps` is called in the calling thread with the steps done and all steps of all pictures. Raises
     InvalidRequest, UnreadableCheckpoint, PaintingFailed, or OSError for a file that cannot be read or
@@ -100,7 +103,7 @@ def imagine(
         engine.close(drain=False)
     data = combine([encode_png(image.pixels, image.request) for image in images])
     file = output or free_name(recipe, data)
-    file.write_bytes(data)
+    file.write_bytes(signing.signed(data))
     timings = {"load": ready - started, "paint": painted - ready, "total": time.perf_counter() - started}
     rounded = {name: round(seconds, 3) for name, seconds in timings.items()}
     return Painted(file=file, recipe=recipe, images=tuple(images), timings=rounded)
@@ -154,12 +157,12 @@ def check_writable(file: Path) -> None:
 
 
 def free_name(recipe: Recipe, data: bytes) -> Path:
-    """Return `model-seed.png`, with a number if another picture has that name."""
+    """Return `model-seed.png`, with a number if another picture has that name. `data` is not signed yet."""
     stem = f"{recipe.model}-{recipe.seed}"
     if recipe.variants > 1:
         stem += f"-x{recipe.variants}"
     for number in range(1, MAX_FILE_NUMBER):
         file = Path(f"{stem}.png" if number == 1 else f"{stem}-{number}.png")
-        if not file.exists() or file.read_bytes() == data:
+        if not file.exists() or without_manifest(file.read_bytes()) == data:
             return file
     raise FileExistsError(f"there are {MAX_FILE_NUMBER} pictures called {stem} already")

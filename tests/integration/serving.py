@@ -18,6 +18,7 @@ from bot.files.artifacts import Artifacts
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.jobs import Job
+from bot.provenance.signing import Signing
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -71,7 +72,13 @@ def hears(bot: Bot, sandbox: Sandbox) -> bool:
 
 @asynccontextmanager
 async def serving(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, config: Config, *, name: str = "front"
+    sandbox: Sandbox,
+    store: Store,
+    artifacts: Artifacts,
+    config: Config,
+    *,
+    name: str = "front",
+    signing: Signing | None = None,
 ) -> AsyncIterator[Served]:
     """Log a new client in, follow the jobs and deliver their results, until left."""
     use_address(sandbox.api_url, sandbox.gateway_url)
@@ -81,10 +88,16 @@ async def serving(
     async def announce(job: Job) -> None:
         await progress.announce(job)
 
-    bot = Bot(config, store, artifacts, name=name, announce=announce)
-    message_locks, sender = MessageLocks(), Sender(bot, artifacts, clock=time.time)
+    bot = Bot(config, store, artifacts, name=name, announce=announce, signing=signing)
+    message_locks, sender = MessageLocks(), Sender(bot, artifacts, clock=time.time, signing=signing)
     progress = Progress(store, sender, message_locks, front=name, clock=time.time)
-    outbox = Outbox(store, sender, message_locks, front=name, clock=time.time, offers=bot.services.offers)
+    outbox = Outbox(
+        *(store, sender, message_locks),
+        front=name,
+        clock=time.time,
+        offers=bot.services.offers,
+        label=config.provenance.label,
+    )
     async with bot:
         await bot.login("a-token")
         tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]

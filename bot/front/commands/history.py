@@ -99,7 +99,11 @@ async def show_page(interaction: Interaction, page: Page) -> None:
     files = await asyncio.gather(*(_tile(services, job) for job in openly))
     sheets = []
     if any(files):
-        sheets = [discord.File(io.BytesIO(await services.fitting.run(contact_sheet, files)), SHEET)]
+        sheets = [
+            discord.File(
+                io.BytesIO(await services.fitting.run(contact_sheet, files, services.signing)), SHEET
+            )
+        ]
     view = history_view(page, services.texts(interaction), now=services.clock(), sheet=bool(sheets))
     await interaction.edit_original_response(view=view, attachments=sheets)
 

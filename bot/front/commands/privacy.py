@@ -76,7 +76,7 @@ async def export(interaction: Interaction) -> None:
     files = await _files(services, names)
     [settings] = await services.store.preferences.of(Owner(scope=Scope.ME, id=interaction.user.id))
     favourites = await services.store.favourites.of(interaction.user.id)
-    archive = await services.fitting.run(packed, jobs, files, settings, favourites)
+    archive = await services.fitting.run(packed, jobs, files, settings, favourites, services.signing)
     said = texts.ngettext(
         "{count} request of yours is kept.", "{count} requests of yours are kept.", len(jobs)
     )
@@ -155,8 +155,9 @@ async def _files(services: Services, names: Sequence[str]) -> dict[str, bytes]:
             data = await services.artifacts.get(name)
         except (MissingArtifact, StoreUnavailable):
             continue
-        if len(data) > room:
+        size = len(data) + services.signing.room
+        if size > room:
             break
         files[name] = data
-        room -= len(data)
+        room -= size
     return files

@@ -31,7 +31,9 @@ async def send_originals(interaction: Interaction, job_id: str) -> None:
     if not may_repeat(interaction, job, privately=True):
         raise UnknownJob(job=job_id)
     files = await _files(interaction, job)
-    made = await services.fitting.run(functools.partial(packed, job.id, files, limit=LIMIT))
+    made = await services.fitting.run(
+        functools.partial(packed, job.id, files, limit=LIMIT, signing=services.signing)
+    )
     said = [services.texts(interaction).gettext("Each file holds its picture's seed and settings.")]
     if made.too_large:
         said.append(_too_large(made.too_large, services.texts(interaction)))

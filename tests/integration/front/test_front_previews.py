@@ -62,7 +62,7 @@ async def test_a_preview_shows_every_picture_of_the_job_in_the_order_of_the_resu
     assert np.abs(np.array(red) - RED).max() < 30
     assert np.abs(np.array(nothing) - (43, 45, 49)).max() < 12
     gallery = str(message["components"])
-    assert "Preview of a boat" in gallery
+    assert "Preview of 2 pictures: a boat" in gallery
     for claim in claims:
         pixels = np.full((claim.request.height, claim.request.width, 3), 128, np.uint8)
         file = encode_png(pixels, claim.request, extra={"job": job_id})

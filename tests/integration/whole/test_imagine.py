@@ -17,6 +17,8 @@ from checkpoints import make_tiny_checkpoint
 
 from bot import oneshot
 from bot.cli import main
+from bot.provenance.manifests import without_manifest
+from bot.provenance.signing import Signing
 from sdjax_engine.images import read_recipe
 
 Imagine = Callable[..., int]
@@ -29,6 +31,7 @@ def imagine(
 ) -> Imagine:
     """Runs the command in a folder of its own; returns its exit status."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(compile_cache))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, model: Path = tiny_checkpoint) -> int:
@@ -62,7 +65,13 @@ def test_the_same_command_gives_the_same_bytes_and_a_grids_tiles_are_the_seeds_a
     assert (recipe.prompt, recipe.seed, recipe.num_inference_steps) == (PROMPT, 7, 3)
 
     assert imagine(PROMPT, "--steps", "3", "--seed", "7", "-o", "again.png") == 0
-    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "tiny-7.png").read_bytes()
+    again, first = ((tmp_path / name).read_bytes() for name in ("again.png", "tiny-7.png"))
+    assert without_manifest(again) == without_manifest(first) != first
+    assert imagine(PROMPT, "--steps", "3", "--seed", "7", "--no-sign") == 0
+    assert (tmp_path / "tiny-7.png").read_bytes() == without_manifest(
+        first
+    )  # the same picture, the same name
+    assert not (tmp_path / "tiny-7-2.png").exists()
 
     assert imagine(PROMPT, "--steps", "3", "--seed", "6", "--variants", "2", "-o", "grid.png") == 0
     grid = pixels(tmp_path / "grid.png")
@@ -122,7 +131,11 @@ def test_only_what_the_picture_needs_is_compiled(
         prompt=PROMPT, guidance_scale=5.0, num_inference_steps=1, source=str(tiny_checkpoint)
     )
     oneshot.imagine(
-        options, output=tmp_path / "x.png", cache_dir=compile_cache / "sdjax-bot", report=told.append
+        options,
+        output=tmp_path / "x.png",
+        cache_dir=compile_cache / "sdjax-bot",
+        signing=Signing(),
+        report=told.append,
     )
     assert [line for line in told if "guided" in line]
     assert not [line for line in told if "unguided" in line]

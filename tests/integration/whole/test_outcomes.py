@@ -182,7 +182,7 @@ async def test_what_discord_refuses_for_its_form_is_said_in_the_message(
     served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued, job = await ask(mina, served)
-    monkeypatch.setattr("bot.delivery.content.MAX_ALT", 5000)
+    monkeypatch.setattr("bot.delivery.result.MAX_ALT", 5000)
     with sqlite3.connect(outcome._database) as database:
         database.execute("UPDATE jobs SET recipe = replace(recipe, 'a red heart', ?)", ("heart" * 300,))
     database.close()

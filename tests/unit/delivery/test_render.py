@@ -97,11 +97,11 @@ def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its
     content = render(job_of(State.DONE, recipe=recipe(negative_prompt="a *moon*")), None, ENGLISH)
     assert content.status == ""
     assert content.footer == (
-        "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo\n-# without: a \\*moon\\*"
+        "-# AI-generated · seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo\n-# without: a \\*moon\\*"
     )
     assert len(content.pictures) == 1
     assert (content.pictures[0].stem, content.pictures[0].artifacts) == ("abc", ("aa/0.png",))
-    assert content.pictures[0].alt == RECIPE.prompt
+    assert content.pictures[0].alt == f"{RECIPE.prompt}, seed 7"
     assert labels(content) == ["again:abc", "remix:abc", "vary:abc:0", "files:abc", "delete:abc"]
 
 
@@ -110,7 +110,7 @@ def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
     assert len(content.pictures) == 1
     assert content.pictures[0].stem == "abc-grid"
     assert content.pictures[0].artifacts == ("aa/0.png", "aa/1.png", "aa/2.png", "aa/3.png")
-    assert content.pictures[0].alt == f"4 pictures: {RECIPE.prompt}"
+    assert content.pictures[0].alt == f"{RECIPE.prompt}, pictures 1 to 4 of 4, seeds 7–10"
     assert "seeds 7–10" in content.footer
     assert content.footer.endswith("\n-# U1–U4 show one picture alone, V1–V4 paint others like it.")
 
@@ -325,11 +325,54 @@ def test_seeds_read_as_a_range_only_where_they_follow_each_other(seeds: list[int
     assert seeds_text(seeds) == text
 
 
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "AI-generated"),
+        ("ko", "AI 생성"),
+        ("zh", "AI 生成"),
+        ("ar", "مولَّدة بالذكاء الاصطناعي"),
+    ],
+)
+def test_a_result_says_that_it_is_ai_generated_unless_the_operator_switched_it_off(
+    language: str, said: str
+) -> None:
+    texts = Texts.for_locale(language)
+    labelled, unlabelled = (
+        render(job_of(State.DONE), None, texts, label=label).footer for label in (True, False)
+    )
+    assert said in labelled.partition(" · ")[0]
+    assert said not in unlabelled
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("letter", ["a", "한", "ب"])
+def test_a_long_prompt_leaves_tile_and_seed_in_the_alternative_text(language: str, letter: str) -> None:
+    wordy = recipe(prompt=letter * 2000)
+    job = job_of(State.DONE, State.DONE, State.DONE, recipe=wordy)
+    images = (*job.images[:2], replace(job.images[2], showing=Showing.SPOILER))
+    content = render(replace(job, images=images), None, Texts.for_locale(language))
+    grid, covered = (picture.alt for picture in content.pictures)
+    for alt, numbers in ((grid, ("1", "2", "3", "7", "8")), (covered, ("3", "3", "9"))):
+        assert MAX_ALT - 2 <= len(alt) <= MAX_ALT
+        beside = alt.replace(letter, "")
+        assert sorted(re.findall(r"\d+", beside)) == sorted(numbers)
+
+
+def test_a_picture_beside_others_says_which_it_is() -> None:
+    job = job_of(State.DONE, State.DONE)
+    covered = replace(job, images=(job.images[0], replace(job.images[1], showing=Showing.SPOILER)))
+    assert [picture.alt for picture in render(covered, None, ENGLISH).pictures] == [
+        f"{RECIPE.prompt}, picture 1 of 2, seed 7",
+        f"{RECIPE.prompt}, picture 2 of 2, seed 8",
+    ]
+
+
 def test_the_picture_is_an_attachment_of_the_message_with_its_alt_text() -> None:
     container = layout(render(job_of(State.DONE), None, ENGLISH), file_names=["abc.webp"]).to_components()[0]
     gallery = next(part for part in container["components"] if part["type"] == 12)
     assert gallery["items"][0]["media"]["url"] == "attachment://abc.webp"
-    assert gallery["items"][0]["description"] == RECIPE.prompt
+    assert gallery["items"][0]["description"] == f"{RECIPE.prompt}, seed 7"
 
 
 async def test_discord_py_is_not_asked_to_remember_the_view() -> None:

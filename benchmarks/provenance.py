@@ -1,0 +1,120 @@
+"""What a manifest costs: milliseconds and bytes of each picture, beside saving its PNG without one.
+
+    python benchmarks/provenance.py [--rounds 50] [--sides 128 512 1024]
+
+The pictures have the spectrum of photographs. In each round a picture is saved as the worker does, and the
+file is then signed as the front does; the peer of a signature is the saving in the same round. Times are
+medians over the rounds, with the 99th percentile beside them; ratios are medians. Every file is read back
+with the library's own reader, which must find the manifest right, and without it the file must be unchanged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+
+import c2pa
+import numpy as np
+import numpy.typing as npt
+from conditions import Stolen, print_conditions
+
+from bot.config import ProvenanceConfig
+from bot.provenance.manifests import SETTINGS, without_manifest
+from bot.provenance.opening import open_signing
+from bot.provenance.signing import Signing
+from sdjax_engine.images import encode_png
+from sdjax_engine.request import Request, Sampler
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """One round: seconds to save and to sign, and bytes before and after."""
+
+    saved: float
+    signed: float
+    before: int
+    after: int
+
+
+def picture(seed: int, side: int) -> npt.NDArray[np.uint8]:
+    """Return a picture (side, side, 3) whose amplitudes fall with the frequency, as in photographs."""
+    random = np.random.default_rng(seed)
+    rows, columns = np.fft.fftfreq(side)[:, None], np.fft.fftfreq(side)[None, :]
+    falling = 1 / np.maximum(np.hypot(rows, columns), 1 / side) ** 1.1
+    noise = np.fft.fft2(random.standard_normal((3, side, side))) * falling
+    values = np.fft.ifft2(noise).real.transpose(1, 2, 0)
+    return np.clip(128 + 50 * (values - values.mean()) / values.std(), 0, 255).astype(np.uint8)
+
+
+def request(seed: int, side: int) -> Request:
+    """Return the request whose recipe is in the file."""
+    return Request(
+        prompt="a red heart left of a blue star",
+        seed=seed,
+        num_inference_steps=20,
+        guidance_scale=5.0,
+        sampler=Sampler.DDIM,
+        height=side,
+        width=side,
+        model="measured",
+    )
+
+
+def measure(signing: Signing, seed: int, side: int) -> Cost:
+    """Save and sign one picture; raises SystemExit where the reader finds the manifest wrong."""
+    pixels = picture(seed, side)
+    begun = time.perf_counter()
+    file = encode_png(pixels, request(seed, side))
+    saved = time.perf_counter()
+    signed = signing.signed(file)
+    ended = time.perf_counter()
+    check(signed, file)
+    return Cost(saved=saved - begun, signed=ended - saved, before=len(file), after=len(signed))
+
+
+def check(signed: bytes, file: bytes) -> None:
+    """Raise SystemExit unless `signed` is `file` with a right manifest."""
+    with (
+        c2pa.Context.from_dict(SETTINGS) as context,
+        c2pa.Reader("image/png", io.BytesIO(signed), context=context) as reader,
+    ):
+        state = json.loads(reader.json())["validation_state"]
+    if state != "Valid" or without_manifest(signed) != file:
+        raise SystemExit(f"a signed file is not right: {state}")
+
+
+def main() -> None:
+    """Print the costs of each side."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--sides", type=int, nargs="+", default=[128, 512, 1024])
+    options = parser.parse_args()
+    print_conditions("c2pa-python", "cryptography", "pillow", "numpy")
+    stolen = Stolen()
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        signing = open_signing(ProvenanceConfig(folder=folder))
+        print(f"first start, with a new self-made certificate: {1e3 * (time.perf_counter() - begun):.0f} ms")
+        for side in options.sides:
+            measure(signing, 0, side)
+            costs = [measure(signing, seed, side) for seed in range(1, options.rounds + 1)]
+            saved = 1e3 * statistics.median(cost.saved for cost in costs)
+            signed = sorted(1e3 * cost.signed for cost in costs)
+            print(
+                f"{side}²: saved in {saved:.1f} ms, signed in "
+                f"{statistics.median(signed):.2f} ms more (p99 {signed[int(0.99 * len(signed))]:.2f}), "
+                f"ratio {statistics.median((cost.saved + cost.signed) / cost.saved for cost in costs):.3f}; "
+                f"{statistics.median(cost.before for cost in costs):.0f} bytes and "
+                f"{statistics.median(cost.after - cost.before for cost in costs):.0f} more, "
+                f"ratio {statistics.median(cost.after / cost.before for cost in costs):.4f}"
+            )
+    print(f"stolen by other machines: {stolen.share():.1%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Opens the signing of a configuration."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from bot.config import ProvenanceConfig
+from bot.errors import ConfigurationError
+from bot.metrics import ProvenanceMetrics
+from bot.provenance.certificates import Credentials, kept_credentials, read_credentials, self_made
+from bot.provenance.manifests import ManifestSigner, Unusable
+from bot.provenance.signing import Signing
+
+log = logging.getLogger(__name__)
+
+
+def open_signing(config: ProvenanceConfig, *, metrics: ProvenanceMetrics | None = None) -> Signing:
+    """Return the signing of pictures, which signs nothing where it is switched off.
+
+    Reads files: call it in a thread. Raises ConfigurationError for a certificate that cannot be used.
+    """
+    if not config.sign:
+        return Signing(metrics=metrics)
+    if config.certificate:
+        return Signing(_signer(config), metrics=metrics)
+    return Signing(ManifestSigner(_self_made(Path(config.folder))), metrics=metrics)
+
+
+def check_certificate(config: ProvenanceConfig) -> None:
+    """Raise ConfigurationError where the operator's certificate cannot be used; writes nothing."""
+    if config.sign and config.certificate:
+        _signer(config)
+
+
+def _signer(config: ProvenanceConfig) -> ManifestSigner:
+    credentials = read_credentials(config.certificate, config.private_key, config.algorithm)
+    try:
+        return ManifestSigner(credentials)
+    except Unusable as error:
+        raise ConfigurationError(
+            f"provenance.certificate: {config.certificate} cannot sign pictures: {error}."
+        ) from error
+
+
+def _self_made(folder: Path) -> Credentials:
+    try:
+        return kept_credentials(folder)
+    except OSError as error:
+        log.warning(
+            "the self-made certificate cannot be kept in %s (%s), so each start makes another",
+            folder,
+            error.strerror,
+        )
+        return self_made()

@@ -1,0 +1,104 @@
+"""Pictures say what they are: what people receive is signed, labelled and described."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from front_tools import ephemeral, finished, text_of
+from manifests import read_manifest
+from serving import Served, serving
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.generation_data import Tool, read_picture
+from bot.metrics import Metrics
+from bot.provenance.manifests import without_manifest
+from bot.provenance.opening import open_signing
+from bot.provenance.signing import Signing
+from bot.sandbox.client import Member
+from bot.sandbox.component_rules import walk
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from sdjax_engine.images import read_recipe
+
+
+@pytest.fixture
+async def signed(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, tmp_path: Path, discord_address: object
+) -> AsyncIterator[Served]:
+    """The shipped bot, which signs with a self-made certificate."""
+    config = Config.parse({"provenance": {"folder": str(tmp_path / "provenance")}})
+    signing = open_signing(config.provenance)
+    async with serving(sandbox, store, artifacts, config, signing=signing) as served:
+        yield served
+
+
+def is_right(data: bytes) -> bool:
+    found = read_manifest(data)
+    assert found.wrong == {"signingCredential.untrusted"}
+    return (found.state, found.source_type) == ("Valid", "trainedAlgorithmicMedia")
+
+
+def alts(message: dict[str, object]) -> list[str]:
+    return [item["description"] for _, part in walk(message["components"]) for item in part.get("items", [])]
+
+
+async def test_the_delivered_picture_is_the_painted_one_with_a_right_manifest(
+    signed: Served, ravi: Member
+) -> None:
+    job, message = await finished(signed, ravi, "boats", seed=5)
+    data = await ravi.attachment_bytes(message)
+    assert is_right(data)
+    (image,) = job.images
+    assert image.artifact
+    assert without_manifest(data) == await signed.artifacts.get(image.artifact)
+    read = read_picture(data)
+    assert (read.tool, read.prompt, read.seed) == (Tool.OWN, "boats", 5)
+    assert alts(message) == ["boats, seed 5"]
+    assert "-# AI-generated · seed 5 · " in text_of(message)
+
+
+async def test_a_grid_and_its_original_files_are_signed(signed: Served, ravi: Member) -> None:
+    _, message = await finished(signed, ravi, "boats", seed=5, variants=2)
+    grid = await ravi.attachment_bytes(message)
+    assert is_right(grid)
+    assert read_recipe(io.BytesIO(grid)).seed == 5
+    assert alts(message) == ["boats, pictures 1 to 2 of 2, seeds 5, 6"]
+    answer = await ravi.message_of(
+        await ravi.press(message, "Files"), lambda found: ephemeral(found) and bool(found["attachments"])
+    )
+    with zipfile.ZipFile(io.BytesIO(await ravi.attachment_bytes(answer))) as archive:
+        files = [archive.read(name) for name in archive.namelist()]
+    assert [is_right(data) for data in files] == [True, True]
+    assert [read_recipe(io.BytesIO(data)).seed for data in files] == [5, 6]
+
+
+async def test_an_operator_may_switch_the_label_and_the_manifest_off(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
+) -> None:
+    config = Config.parse({"provenance": {"sign": False, "label": False}})
+    async with serving(sandbox, store, artifacts, config, signing=open_signing(config.provenance)) as served:
+        job, message = await finished(served, ravi, "boats", seed=5)
+        assert await ravi.attachment_bytes(message) == await artifacts.get(job.images[0].artifact or "")
+    assert "AI-generated" not in text_of(message)
+
+
+async def test_a_failure_of_signing_costs_no_picture(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
+) -> None:
+    class Broken:
+        room = 5_000
+
+        def sign(self, data: bytes) -> bytes:
+            raise OSError("the key is gone")
+
+    metrics = Metrics()
+    signing = Signing(Broken(), metrics=metrics.provenance)
+    async with serving(sandbox, store, artifacts, Config(), signing=signing) as served:
+        job, message = await finished(served, ravi, "boats", seed=5)
+        assert await ravi.attachment_bytes(message) == await artifacts.get(job.images[0].artifact or "")
+    assert b'sdjax_provenance_pictures_total{outcome="unsigned"} 1.0' in metrics.text()

@@ -1,0 +1,156 @@
+"""The manifests of pictures: right, beside the recipe, and made without the network."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+from certificate_files import write_certificate
+from manifests import RIGHT, png, read_manifest
+from recipes import RECIPE
+
+from bot.config import ProvenanceConfig
+from bot.delivery.pictures import fit_and_sign
+from bot.generation_data import read_picture
+from bot.metrics import Metrics
+from bot.provenance.manifests import without_manifest
+from bot.provenance.opening import open_signing
+from bot.provenance.signing import Signing
+from sdjax_engine.images import PARAMETERS_CHUNK, encode_png, parameters_text, read_recipe
+
+REQUEST = RECIPE.request(0)
+
+
+@pytest.fixture(scope="module")
+def signing(tmp_path_factory: pytest.TempPathFactory) -> Signing:
+    return open_signing(ProvenanceConfig(folder=str(tmp_path_factory.mktemp("provenance"))))
+
+
+def painted(seed: int = 0, side: int = 96) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
+    return encode_png(pixels, REQUEST)
+
+
+def test_a_signed_picture_says_what_made_it_and_a_self_made_certificate_is_untrusted(
+    signing: Signing,
+) -> None:
+    found = read_manifest(signing.signed(painted()))
+    assert (found.state, found.wrong) == ("Valid", {"signingCredential.untrusted"})
+    assert found.right >= RIGHT
+    assert found.source_type == "trainedAlgorithmicMedia"
+    assert found.manifest["claim_generator_info"][0]["name"] == "sdjax-bot"
+    assert "thumbnail" not in found.manifest
+    assert "self-made" in found.manifest["signature_info"]["common_name"]
+
+
+def test_pixels_texts_and_recipe_survive_signing(signing: Signing) -> None:
+    file = painted()
+    signed = signing.signed(file)
+    before, after = (PIL.Image.open(io.BytesIO(data)) for data in (file, signed))
+    assert np.array_equal(np.asarray(before), np.asarray(after))
+    assert after.info == before.info
+    assert after.info[PARAMETERS_CHUNK] == parameters_text(REQUEST)
+    assert read_recipe(io.BytesIO(signed)) == REQUEST
+    assert read_picture(signed) == read_picture(file)
+    assert without_manifest(signed) == file != signed
+    assert len(file) < len(signed) <= len(file) + signing.room
+
+
+def test_a_picture_that_was_painted_under_a_mask_is_a_composite(signing: Signing) -> None:
+    request = replace(REQUEST, init_image=png(), mask_image=png(), strength=0.5)
+    file = encode_png(np.zeros((8, 8, 3), np.uint8), request)
+    assert read_manifest(signing.signed(file)).source_type == "compositeWithTrainedAlgorithmicMedia"
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "suffix"), [(1, 1.5, ".png"), (4, 1.5, ".png"), (4, 0.5, ".webp"), (1, 0.3, ".jpg")]
+)
+def test_every_form_of_a_message_is_signed_within_its_limit(
+    signing: Signing, count: int, share: float, suffix: str
+) -> None:
+    files = [painted(seed, 256) for seed in range(count)]
+    limit = int(share * sum(map(len, files)))
+    made = fit_and_sign(files, limit, signing)
+    assert made.suffix == suffix
+    assert len(made.data) <= limit
+    found = read_manifest(made.data)
+    assert (found.state, found.source_type) == ("Valid", "trainedAlgorithmicMedia")
+    assert read_recipe(io.BytesIO(made.data)) == REQUEST
+
+
+def test_a_changed_pixel_is_found_out(signing: Signing) -> None:
+    signed = bytearray(signing.signed(painted()))
+    signed[-100] ^= 1
+    found = read_manifest(bytes(signed))
+    assert found.state == "Invalid"
+    assert "assertion.dataHash.mismatch" in found.wrong
+
+
+def test_many_threads_may_sign_at_once(signing: Signing) -> None:
+    files = [painted(seed) for seed in range(24)]
+    with ThreadPoolExecutor(8) as threads:
+        signed = list(threads.map(signing.signed, files))
+    assert [without_manifest(data) for data in signed] == files
+    assert all(read_manifest(data).state == "Valid" for data in signed)
+
+
+def test_a_picture_that_cannot_be_signed_is_kept_and_each_cause_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    metrics = Metrics()
+    signing = open_signing(ProvenanceConfig(folder=str(tmp_path)), metrics=metrics.provenance)
+    broken = painted()[:60]
+    assert [signing.signed(data) for data in (broken, broken, b"no picture")] == [
+        broken,
+        broken,
+        b"no picture",
+    ]
+    assert len(caplog.records) == 2
+    signing.signed(painted())
+    assert b'sdjax_provenance_pictures_total{outcome="unsigned"} 3.0' in metrics.text()
+    assert b'sdjax_provenance_pictures_total{outcome="signed"} 1.0' in metrics.text()
+
+
+def test_nothing_is_signed_where_it_is_switched_off(tmp_path: Path) -> None:
+    signing = open_signing(ProvenanceConfig(sign=False, folder=str(tmp_path / "none")))
+    assert signing.signed(file := painted()) is file
+    assert not signing
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.fixture
+def asked() -> Iterator[tuple[str, list[str]]]:
+    """A server on the loopback, and what it was asked for."""
+    paths: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_error(404)
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/status", paths
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_no_address_in_a_certificate_is_asked(asked: tuple[str, list[str]], tmp_path: Path) -> None:
+    address, paths = asked
+    certificate, key = write_certificate(tmp_path, status_url=address)
+    signed = open_signing(ProvenanceConfig(certificate=certificate, private_key=key)).signed(painted())
+    assert read_manifest(signed).state == "Valid"
+    assert paths == []
