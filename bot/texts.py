@@ -49,7 +49,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "already_ended": "This has already ended: there is nothing left to cancel.",
         "nothing_to_cancel": "Nothing of yours is waiting or being painted.",
         "size_or_aspect": (
-            "“{value}” is neither a size such as 512x512 nor a shape such as 3:2: choose one of {choices}."
+            "“{value}” is neither a size, width x height, nor a shape such as 3:2: choose one of {choices}."
         ),
         "strength_alone": "A strength says how far to leave a picture: send that picture too.",
         "picture_heavy": "{what} is larger than {limit} MB: send a smaller file.",

@@ -102,6 +102,8 @@ class Bot(discord.AutoShardedClient):
             weights={role.role: role.weight for role in config.queue.roles},
             styles=_styles(config),
             keywords=read_keywords(file) if (file := config.prompts.keywords_file) else None,
+            limits=config.limits,
+            retention=config.retention,
             max_permutations=config.prompts.max_permutations,
             role_permutations={
                 role.role: role.max_permutations for role in config.queue.roles if role.max_permutations

@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 
 import discord
 
+from bot.config import LimitsConfig, RetentionConfig
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.keywords import Keywords
@@ -82,6 +83,8 @@ class Services:
     weights: Mapping[int, float] = field(default_factory=dict)
     styles: tuple[Style, ...] = ()
     keywords: Keywords | None = None
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    retention: RetentionConfig = field(default_factory=RetentionConfig)
     max_permutations: int = 12
     role_permutations: Mapping[int, int] = field(default_factory=dict)
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)

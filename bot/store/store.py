@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bot.metrics import Metrics, StoreMetrics
+from bot.store.batches import Batches
 from bot.store.clock import Clock
 from bot.store.database import Database, Shared
 from bot.store.deliveries import Deliveries
@@ -18,6 +19,7 @@ from bot.store.positions import Positions
 from bot.store.preferences import Preferences
 from bot.store.previews import Previews
 from bot.store.retention import Retention
+from bot.store.statistics import Statistics
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
 
@@ -27,6 +29,8 @@ class Store:
 
         jobs        what people ask for: enqueue, look, cancel
         positions   where jobs stand in the queue
+        batches     which images have a seat on the devices now
+        statistics  how much was painted, for whom
         offers      which models and lanes the workers offer
         leases      which worker paints which image, and until when
         deliveries  results that people have not seen yet
@@ -48,6 +52,8 @@ class Store:
         self.wake_ups = shared.wake_ups
         self.jobs = Jobs(shared)
         self.positions = Positions(shared)
+        self.batches = Batches(shared)
+        self.statistics = Statistics(shared)
         self.offers = Offers(shared)
         self.leases = Leases(shared)
         self.deliveries = Deliveries(shared)

@@ -13,6 +13,7 @@ from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
+from bot.front.commands.stats import stats_command
 from bot.front.commands.style import style_group
 from bot.front.commands.wildcard import wildcard_group
 from sdjax_engine.request import Offer
@@ -25,6 +26,7 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         queue_command(),
         history_command(),
         show_command(),
+        stats_command(),
         cancel_command(),
         settings_command(),
         style_group(),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
@@ -15,6 +17,7 @@ from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
+from bot.front.commands.stats import stats_command
 from bot.front.commands.style import style_group
 from bot.front.commands.wildcard import wildcard_group
 from bot.front.first_answers import say
@@ -32,6 +35,17 @@ EXAMPLES = (
 """Prompts that every model reads, in English as all of them were trained on."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a person may ask for, and for how many days things are kept; 0 is no limit."""
+
+    requests: int  # a minute
+    waiting: int | None  # pictures
+    files: int  # a minute
+    picture_days: float
+    job_days: float
+
+
 def help_command() -> Command:
     """The command."""
     return make_command(
@@ -46,11 +60,18 @@ async def show_help(interaction: Interaction) -> None:
     services = services_of(interaction)
     # Commands and options have the names that the person's Discord shows, in any language of the answer.
     names = Texts.for_locale(str(interaction.locale))
-    text = help_text(services.offers, texts=services.texts(interaction), names=names)
+    limits = Limits(
+        requests=services.limits.requests_per_minute,
+        waiting=services.caps.waiting_per_user,
+        files=services.limits.files_per_minute,
+        picture_days=services.retention.picture_days,
+        job_days=services.retention.job_days,
+    )
+    text = help_text(services.offers, limits, texts=services.texts(interaction), names=names)
     await say(interaction, view=page(text))
 
 
-def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
+def help_text(offers: Sequence[Offer], limits: Limits, *, texts: Texts, names: Texts) -> str:
     """Return the help in Markdown; `names` are the texts with the command names that the person sees."""
     samplers = ", ".join(SAMPLER_NAMES[sampler] for sampler in samplers_of(offers))
     return "\n".join(
@@ -77,6 +98,8 @@ def help_text(offers: Sequence[Offer], *, texts: Texts, names: Texts) -> str:
             _heading(texts.gettext("What the models offer")),
             *(texts.line(model_line(offer, texts), mark="- ") for offer in offers),
             texts.gettext("Samplers: {samplers}.", samplers=samplers),
+            _heading(texts.gettext("Limits, and how long things are kept")),
+            *(texts.line(sentence, mark="- ") for sentence in _limits(limits, texts)),
             _heading(texts.gettext("Other commands")),
             *_other_commands(texts, names),
             *_after_words(texts),
@@ -115,11 +138,39 @@ def _options(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[st
         yield texts.line(f"{texts.isolated(f'`{name}`')} {described}", mark="- ")
 
 
+def _limits(limits: Limits, texts: Texts) -> Iterator[str]:
+    if limits.requests:
+        yield texts.ngettext("{count} request a minute", "{count} requests a minute", limits.requests)
+    if limits.files:
+        yield texts.ngettext(
+            "{count} picture to start from a minute", "{count} pictures to start from a minute", limits.files
+        )
+    if limits.waiting:
+        yield texts.ngettext(
+            "{count} of your pictures may wait", "{count} of your pictures may wait", limits.waiting
+        )
+    if limits.picture_days:
+        days = math.floor(limits.picture_days)
+        yield texts.ngettext(
+            "Files go after {count} day without use, and are then painted anew where you ask for them",
+            "Files go after {count} days without use, and are then painted anew where you ask for them",
+            days,
+        )
+    if limits.job_days:
+        days = math.floor(limits.job_days)
+        yield texts.ngettext(
+            "Requests go after {count} day, but not favourites",
+            "Requests go after {count} days, but not favourites",
+            days,
+        )
+
+
 def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
     for command in (
         queue_command(),
         history_command(),
         show_command(),
+        stats_command(),
         cancel_command(),
         settings_command(),
         style_group(),

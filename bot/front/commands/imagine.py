@@ -113,7 +113,7 @@ def _words_and_numbers(offers: Sequence[Offer]) -> list[Option]:
         ),
         Option(
             name="size",
-            description=locale_str("Width x height such as 512x512, or a shape such as 3:2."),
+            description=locale_str("Width x height, or a shape such as 3:2: one of the suggestions."),
             kind=Range[str, 1, 100],
             autocomplete=suggest_sizes,
         ),

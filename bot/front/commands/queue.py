@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +14,14 @@ from bot.front.first_answers import acknowledge
 from bot.front.permissions import sees
 from bot.front.services import Interaction, services_of
 from bot.jobs import Job, Position, State
+from bot.store.batches import Batch
 from bot.store.jobs import Jobs
 from bot.texts import Texts, shown
 
 SHOWN_JOBS = 10
 SHOWN_PROMPT = 80
+SHOWN_LANES, SHOWN_SEATS, SHOWN_PEOPLE = 4, 16, 8
+SEAT, FREE_SEAT = "■", "□"
 
 
 def queue_command() -> Command:
@@ -40,6 +44,7 @@ async def show_queue(interaction: Interaction) -> None:
     seen = {job.id for _, job in listing.jobs if sees(interaction, job)}
     positions = await services.store.positions.of_all([job.id for _, job in listing.jobs])
     lines = queue_lines(listing, positions, viewer=me, seen=seen, texts=texts)
+    lines += batch_lines(await services.store.batches.now(), viewer=me, guild_id=here, texts=texts)
     totals = totals_line(await services.store.jobs.counts((State.WAITING, State.RUNNING)), texts)
     await interaction.edit_original_response(view=page("\n".join([f"### {heading}", *lines, f"-# {totals}"])))
 
@@ -93,6 +98,44 @@ def queue_lines(
     return lines
 
 
+def batch_lines(batches: Sequence[Batch], *, viewer: int, guild_id: int | None, texts: Texts) -> list[str]:
+    """Return the batch on the devices: for each lane its seats, whose images are in them, and the next seat.
+
+    Of other servers only the number is said.
+    """
+    lines = [
+        texts.line(_batch_line(batch, viewer, guild_id, texts), mark="- ") for batch in batches[:SHOWN_LANES]
+    ]
+    if lines:
+        heading = texts.gettext("On the devices now")
+        lines.insert(0, f"**{heading}**")
+    return lines
+
+
+def _batch_line(batch: Batch, viewer: int, guild_id: int | None, texts: Texts) -> str:
+    model, size, _ = batch.lane.rsplit(":", 2)
+    taken, free = len(batch.images), batch.seats - len(batch.images)
+    cells = (SEAT * taken + FREE_SEAT * free) if batch.seats <= SHOWN_SEATS else ""
+    seats = texts.gettext("{taken} of {seats} seats", taken=taken, seats=batch.seats)
+    parts = [f"{shown(model, SHOWN_PROMPT)} {size.replace('x', '×')}", f"{cells} {seats}".strip()]
+    whose = Counter(
+        image.user_id if image.user_id == viewer or (guild_id and image.guild_id == guild_id) else None
+        for image in batch.images
+    )
+    elsewhere = whose.pop(None, 0)
+    parts += [f"{_who(user_id, viewer, texts)} {count}" for user_id, count in whose.most_common(SHOWN_PEOPLE)]
+    if rest := elsewhere + sum(count for _, count in whose.most_common()[SHOWN_PEOPLE:]):
+        parts.append(texts.gettext("others {count}", count=rest))
+    if batch.seconds:
+        parts.append(texts.gettext("a seat is free in about {time}", time=texts.duration(batch.seconds)))
+    return texts.joined(parts)
+
+
+def _who(user_id: int | None, viewer: int, texts: Texts) -> str:
+    you = texts.gettext("you")
+    return f"**{you}**" if user_id == viewer else f"<@{user_id}>"
+
+
 def totals_line(counts: Mapping[State, int], texts: Texts) -> str:
     """Return the totals over all servers."""
     waiting, running = counts[State.WAITING], counts[State.RUNNING]
@@ -105,8 +148,8 @@ def totals_line(counts: Mapping[State, int], texts: Texts) -> str:
 
 def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts: Texts) -> str:
     mine = job.origin.user_id == viewer
-    you, private = texts.gettext("you"), texts.gettext("private")
-    who = f"**{you}**" if mine else f"<@{job.origin.user_id}>"
+    private = texts.gettext("private")
+    who = _who(job.origin.user_id, viewer, texts)
     secret = not mine and (job.origin.private or not seen)
     what = f"*{private}*" if secret else shown(job.recipe.prompt, SHOWN_PROMPT)
     pictures = texts.ngettext("{count} picture", "{count} pictures", len(job.images))

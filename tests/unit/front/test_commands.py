@@ -45,6 +45,7 @@ async def test_all_commands_are_there() -> None:
         "queue",
         "history",
         "show",
+        "stats",
         "cancel",
         "settings",
         "style",

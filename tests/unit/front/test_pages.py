@@ -14,13 +14,16 @@ from bot.delivery.layout import layout
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page, sentence_for
 from bot.front.commands.cancel import choosing, said_of_cancelled
-from bot.front.commands.help import help_text
+from bot.front.commands.help import Limits, help_text
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.naming import request_facts, request_name
-from bot.front.commands.queue import Listing, queue_lines, totals_line
+from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_line
 from bot.jobs import Job, Position, State
+from bot.store.batches import Batch, Seated
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import InvalidRequest
+
+LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
 ENGLISH = Texts.for_locale("en-US")
 KOREAN = Texts.for_locale("ko")
@@ -113,7 +116,7 @@ def test_totals_count_everywhere() -> None:
 def test_the_help_names_every_option_model_and_command(language: str) -> None:
     texts = Texts.for_locale(language)
     offers = [OFFER, replace(OFFER, model="second")]
-    text = help_text(offers, texts=texts, names=texts)
+    text = help_text(offers, LIMITS, texts=texts, names=texts)
     for option in imagine_options(offers):
         assert f"`{texts.pgettext('name', option.name)}`" in text
     for command in ("imagine", "queue", "history", "cancel"):
@@ -127,7 +130,7 @@ def test_the_help_names_every_option_model_and_command(language: str) -> None:
 def test_the_help_of_many_models_still_fits_a_message(language: str) -> None:
     texts = Texts.for_locale(language)
     offers = [replace(OFFER, model=f"a-long-model-name-{number}" * 2) for number in range(MAX_MODELS)]
-    (container,) = page(help_text(offers, texts=texts, names=texts)).to_components()
+    (container,) = page(help_text(offers, LIMITS, texts=texts, names=texts)).to_components()
     assert len(container["components"][0]["content"]) <= MAX_PAGE
 
 
@@ -216,3 +219,47 @@ def test_an_unreachable_queue_is_logged_and_told(caplog: pytest.LogCaptureFixtur
 
 def test_a_refusal_is_short_whatever_was_typed() -> None:
     assert len(sentence_for(UserMistake("size_or_aspect", value="*" * 5000, choices="x"), ENGLISH)) < 2000
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_help_of_one_model_is_said_whole(language: str) -> None:
+    texts = Texts.for_locale(language)
+    assert len(help_text([OFFER], LIMITS, texts=texts, names=texts)) <= MAX_PAGE
+
+
+def test_the_help_says_the_limits_and_how_long_things_are_kept() -> None:
+    lines = help_text([OFFER], LIMITS, texts=ENGLISH, names=ENGLISH).splitlines()
+    start = lines.index("### Limits, and how long things are kept")
+    assert lines[start + 1 : start + 6] == [
+        "- 30 requests a minute",
+        "- 6 pictures to start from a minute",
+        "- 60 of your pictures may wait",
+        "- Files go after 30 days without use, and are then painted anew where you ask for them",
+        "- Requests go after 365 days, but not favourites",
+    ]
+
+
+def test_what_has_no_limit_is_not_in_the_help() -> None:
+    unlimited = Limits(requests=0, waiting=None, files=0, picture_days=0, job_days=0)
+    lines = help_text([OFFER], unlimited, texts=ENGLISH, names=ENGLISH).splitlines()
+    start = lines.index("### Limits, and how long things are kept")
+    assert lines[start + 1] == "### Other commands"
+
+
+def test_the_batch_says_whose_images_have_the_seats() -> None:
+    whose = ((ME, 5), (ME, 5), (OTHER, 5), (9, 6))
+    seated = [Seated(user_id=user, guild_id=guild, left=8) for user, guild in whose]
+    batches = [
+        Batch(lane="demo:128x128:guided", seats=6, images=tuple(seated), seconds=0.0),
+        Batch(lane="a:b:512x768:unguided", seats=1, images=tuple(seated[3:]), seconds=4.2),
+        Batch(lane="demo:64x64:guided", seats=32, images=tuple(seated[:1]), seconds=None),
+    ]
+    assert batch_lines(batches, viewer=ME, guild_id=5, texts=ENGLISH) == [
+        "**On the devices now**",
+        f"- demo 128×128 · ■■■■□□ 4 of 6 seats · **you** 2 · <@{OTHER}> 1 · others 1",
+        "- a:b 512×768 · ■ 1 of 1 seats · others 1 · a seat is free in about 4 s",
+        "- demo 64×64 · 1 of 32 seats · **you** 1",
+    ]
+    assert batch_lines([], viewer=ME, guild_id=5, texts=ENGLISH) == []
+    direct = batch_lines(batches[:1], viewer=ME, guild_id=None, texts=ENGLISH)
+    assert direct[1].endswith("**you** 2 · others 2")

@@ -1,0 +1,102 @@
+"""`/stats`: how much was painted for the person and in their server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from discord.app_commands import locale_str
+
+from bot.front.answers import page
+from bot.front.command_tree import Command, make_command
+from bot.front.first_answers import acknowledge
+from bot.front.services import Interaction, sender_of, services_of
+from bot.store.statistics import Painted
+from bot.texts import Texts, shown
+
+DAY = 86_400.0
+DAYS = (1, 7, 30)  # the periods
+
+
+def stats_command() -> Command:
+    """The command."""
+    return make_command(
+        name="stats",
+        description=locale_str("How much was painted for you and in this server."),
+        run=show_stats,
+    )
+
+
+async def show_stats(interaction: Interaction) -> None:
+    """Show the numbers of the person, and of the server where there is one, to that person alone."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    painted, now = services.store.statistics.painted, services.clock()
+    me, here = interaction.user.id, interaction.guild_id
+    mine = [await painted(since=now - days * DAY, user_id=me) for days in DAYS]
+    ours = [await painted(since=now - days * DAY, guild_id=here) for days in DAYS] if here else []
+    favourites = len(await services.store.favourites.of(me))
+    text = stats_text(mine, ours, favourites=favourites, texts=services.texts(interaction))
+    await interaction.edit_original_response(view=page(text))
+
+
+def stats_text(mine: Sequence[Painted], ours: Sequence[Painted], *, favourites: int, texts: Texts) -> str:
+    """Return the page: for each of `DAYS` what was painted for the person, and in their server if given."""
+    lines = [_heading(texts.gettext("Painted for you"))]
+    lines += [texts.line(_line(days, one, texts), mark="- ") for days, one in zip(DAYS, mine, strict=True)]
+    lines += _about_me(mine[-1], favourites, texts)
+    if ours:
+        lines.append(_heading(texts.gettext("Painted in this server")))
+        lines += [
+            texts.line(_line(days, one, texts, people=True), mark="- ")
+            for days, one in zip(DAYS, ours, strict=True)
+        ]
+        lines += _times(ours, texts)
+    return "\n".join(lines)
+
+
+def _heading(words: str) -> str:
+    return f"### {words}"
+
+
+def _line(days: int, painted: Painted, texts: Texts, *, people: bool = False) -> str:
+    period = (
+        texts.gettext("the last 24 hours")
+        if days == 1
+        else texts.ngettext("the last {count} day", "the last {count} days", days)
+    )
+    parts = [
+        texts.ngettext("{count} picture", "{count} pictures", painted.pictures),
+        texts.ngettext("{count} request", "{count} requests", painted.requests),
+    ]
+    if people:
+        parts.append(texts.ngettext("{count} person", "{count} people", painted.people))
+    return texts.joined([period, *parts])
+
+
+def _about_me(month: Painted, favourites: int, texts: Texts) -> Iterator[str]:
+    parts = []
+    if model := _usual(month.models):
+        parts.append(texts.gettext("mostly with {model}", model=shown(model, 80)))
+    if favourites:
+        parts.append(texts.ngettext("{count} favourite", "{count} favourites", favourites))
+    if parts:
+        yield texts.line(texts.joined(parts), mark="-# ")
+
+
+def _usual(models: Mapping[str, int]) -> str:
+    """Return the model of most pictures; nothing where one model paints all, as on a bot with one model."""
+    return max(models, key=lambda name: models[name]) if len(models) > 1 else ""
+
+
+def _times(ours: Sequence[Painted], texts: Texts) -> Iterator[str]:
+    """Yield the mean times of the shortest period in which anything was painted."""
+    for painted in ours:
+        if painted.waited is not None and painted.painted is not None:
+            times = {"waited": painted.waited, "painted": painted.painted}
+            spoken = {name: texts.duration(seconds) for name, seconds in times.items()}
+            said = texts.gettext(
+                "On average a request waited {waited} and was painted in {painted}.", **spoken
+            )
+            yield texts.line(said, mark="-# ")
+            return

@@ -1,0 +1,68 @@
+"""Batches: which images have a seat on the devices at this moment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from bot.jobs import State
+from bot.store.database import Verbs
+from bot.store.tables import images, jobs, offered_lanes, run_times, workers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seated:
+    """One image on the devices, and how many steps it has left."""
+
+    user_id: int
+    guild_id: int | None
+    left: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """The seats of one lane on all workers together, and the images in them.
+
+    `seconds` is the estimate until a seat is free: 0 where one is free now, None without a measured pace.
+    """
+
+    lane: str
+    seats: int
+    images: tuple[Seated, ...]
+    seconds: float | None
+
+
+class Batches(Verbs):
+    """The verb of batches."""
+
+    async def now(self) -> list[Batch]:
+        """Return the batches of all lanes that are painted now, the fullest first."""
+        on_devices = (images.c.state == State.RUNNING) & images.c.begun
+        look = sa.select(
+            images.c.lane, jobs.c.user_id, jobs.c.guild_id, (images.c.steps - images.c.step).label("left")
+        )
+        seats = (
+            sa.select(offered_lanes.c.lane, sa.func.sum(offered_lanes.c.seats).label("seats"))
+            .join(workers)
+            .where(workers.c.expires_at > self._clock())
+            .group_by(offered_lanes.c.lane)
+        )
+        seated: dict[str, list[Seated]] = defaultdict(list)
+        async with self._database.read() as connection:
+            for row in await connection.execute(look.join(jobs).where(on_devices).order_by(images.c.id)):
+                seated[row.lane].append(Seated(user_id=row.user_id, guild_id=row.guild_id, left=row.left))
+            offered = {row.lane: int(row.seats) for row in await connection.execute(seats)}
+            mine = run_times.c.lane.in_(seated)
+            rows = await connection.execute(sa.select(run_times).where(mine))
+            pace = {row.lane: row.seconds_per_step for row in rows}
+        found = [_batch(lane, there, offered.get(lane, 0), pace.get(lane)) for lane, there in seated.items()]
+        return sorted(found, key=lambda batch: (-len(batch.images), batch.lane))
+
+
+def _batch(lane: str, there: list[Seated], offered: int, pace: float | None) -> Batch:
+    seats = max(offered, len(there))  # a worker that leaves offers nothing and still paints
+    first = min(image.left for image in there)
+    seconds = None if pace is None else pace * first
+    return Batch(lane=lane, seats=seats, images=tuple(there), seconds=0.0 if len(there) < seats else seconds)
