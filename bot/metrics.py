@@ -107,6 +107,11 @@ class WorkerMetrics:
             ["trouble"],
             registry=registry,
         )
+        self.previews_late = Counter(
+            "sdjax_previews_late",
+            "Heartbeats that left their previews out, because the files took too long to encode.",
+            registry=registry,
+        )
         self.engine_restarts = Gauge(
             "sdjax_engine_restarts",
             "How often the engine restarted in this process because its devices were stuck.",

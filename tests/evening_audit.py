@@ -42,6 +42,17 @@ class Audit:
         return self.deaths
 
 
+async def painted(store: Store, least: int, *, seconds: float) -> None:
+    """Return once `least` jobs are done."""
+    done = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.state == State.DONE)
+    async with asyncio.timeout(seconds):
+        while True:
+            async with store.shared.database.read() as connection:
+                if (await connection.execute(done)).scalar_one() >= least:
+                    return
+            await asyncio.sleep(0.1)
+
+
 async def drained(store: Store, *, seconds: float) -> None:
     """Return once nothing waits, runs or is to be delivered."""
     async with asyncio.timeout(seconds):

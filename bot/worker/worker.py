@@ -352,9 +352,11 @@ class Worker:
 
         try:
             return await self._preview_threads.run_within(PREVIEW_SECONDS, encode) if new else {}
+        except TimeoutError:  # the machine is busy
+            self._metrics.previews_late.inc()
         except Exception:  # the leases are more important
-            log.exception("no previews this time")
-            return {}
+            log.exception("encoding previews failed")
+        return {}
 
     def _is_guarded(self, claim: Claim) -> bool:
         """Return whether the safety checker may withhold or cover the finished picture."""

@@ -70,6 +70,7 @@ async def test_members_are_offered_every_command(served: Served, ravi: Member) -
         "style",
         "wildcard",
         "privacy",
+        "stats",
         "help",
     }
 
@@ -120,7 +121,7 @@ async def test_a_wrong_size_is_one_korean_sentence_for_the_korean_member_alone(
     served: Served, yuna: Member, ravi: Member
 ) -> None:
     told = await refusal(yuna, await yuna.imagine(prompt="a cat", size="enormous"))
-    assert told.startswith("“enormous”은(는) 512x512 같은 크기도")
+    assert told.startswith("“enormous”은(는) 가로x세로 크기도")
     assert "128x128 (1:1)" in told
     assert await ravi.messages() == []
     assert await served.store.jobs.active() == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from evening import Killer, alive, losing, typing, write_role
-from evening_audit import ACCEPTED_SECONDS, audit, drained, dropped, real_violations
+from evening_audit import ACCEPTED_SECONDS, audit, drained, dropped, painted, real_violations
 
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
@@ -36,6 +36,7 @@ async def test_killed_at_any_moment_everything_accepted_is_delivered_exactly_onc
             ):
                 killer = Killer([front, worker], operator, lenient, seed=SEED)
                 await killer.kill(KILLS, longest_pause=LONGEST_WORK)
+                await painted(store, KILLS, seconds=120.0)  # on a slow machine the kills leave little time
             await asyncio.sleep(ACCEPTED_SECONDS)
             await drained(store, seconds=150.0)
             found = await audit(store, mina, people, worker_kills=worker.kills)
