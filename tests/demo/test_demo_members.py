@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
+from results import shows_result
 from running_demo import Demo
 
 from bot.sandbox.client import Member
@@ -28,7 +29,7 @@ def shows(picture: PIL.Image.Image, scene: Scene) -> bool:
 
 
 async def answered(member: Member, interaction: Any) -> PIL.Image.Image:
-    message = await member.message_of(interaction, lambda m: bool(m["attachments"]), timeout=PATIENCE)
+    message = await member.message_of(interaction, shows_result, timeout=PATIENCE)
     return PIL.Image.open(io.BytesIO(await member.attachment_bytes(message)))
 
 

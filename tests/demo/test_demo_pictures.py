@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import pytest
+from results import shows_result
 from running_demo import Demo
 
 from bot.sandbox.client import Member
@@ -52,7 +53,7 @@ def difference(first: Pixels, second: Pixels) -> float:
 
 
 async def answered(member: Member, interaction: Any) -> tuple[Any, Pixels]:
-    message = await member.message_of(interaction, lambda m: bool(m["attachments"]), timeout=PATIENCE)
+    message = await member.message_of(interaction, shows_result, timeout=PATIENCE)
     data = await member.attachment_bytes(message)
     return message, pixels(PIL.Image.open(io.BytesIO(data)))
 

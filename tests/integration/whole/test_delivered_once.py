@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from discord_spec import Documents
 from recipes import RECIPE, origin
+from results import shows_result
 from serving import Served, serving, until
 
 from bot.config import Config
@@ -69,7 +70,7 @@ async def ask_for_a_new_message(mina: Member, store: Store, folder: Path) -> str
 
 
 async def pictures(mina: Member) -> list[Any]:
-    return [message for message in await mina.messages() if message["attachments"]]
+    return [message for message in await mina.messages() if shows_result(message)]
 
 
 async def is_settled(store: Store) -> bool:
@@ -83,7 +84,7 @@ async def test_a_result_whose_process_died_before_the_answer_came_is_not_posted_
         job_id = await ask_for_a_new_message(mina, served.store, tmp_path)
         sandbox.misbehave(slow_ms=600_000)
         await served.paint(job_id)
-        await mina.wait_for_message(lambda message: bool(message["attachments"]))
+        await mina.wait_for_message(shows_result)
     sandbox.misbehave(slow_ms=0)
     discords_clock.later = NONCE_SECONDS + 1
     async with serve() as served:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from processes import end, finished, running, sentences, write_config
+from results import shows_result
 
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
@@ -39,7 +40,7 @@ async def connected(sandbox: Sandbox) -> None:
 
 
 def with_pictures(messages: list[Message]) -> list[Message]:
-    return [message for message in messages if message["attachments"]]
+    return [message for message in messages if shows_result(message)]
 
 
 async def delivered(member: Member, count: int) -> list[Message]:
