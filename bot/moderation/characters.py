@@ -41,13 +41,6 @@ def _letters() -> dict[int, str]:
     return made | _PAIRS | arabic.LETTERS
 
 
-@cache
-def signs() -> dict[int, str]:
-    """Return the table of digits and signs that stand for Latin letters, for str.translate; 1 is i."""
-    shapes = {ord(other): letter for other, letter in look_alikes().items() if not other.isalpha()}
-    return shapes | {ord(sign): letter for sign, letter in zip("0123456789@$!|+", "oizeasgtbgasiit", strict=True)}
-
-
 def skeleton(text: str) -> str:
     """Return a text without what is not seen, and with one letter for all that look like it.
 
@@ -58,6 +51,8 @@ def skeleton(text: str) -> str:
         return _with_capital_i(text)
     seen = _hidden().sub("", text)
     made = _decompose(seen)
+    if not hangul.has_jamo(made):
+        return _with_capital_i(arabic.normalise(made))
     if hangul.has_loose_jamo(seen):
         typed = " ".join(hangul.typed_apart(seen))
         lone = hangul.compose_without_lone(made)
@@ -71,7 +66,9 @@ def skeleton(text: str) -> str:
 
 
 def _decompose(seen: str) -> str:
-    return _hidden().sub("", unicodedata.normalize("NFKD", seen)).translate(_letters())
+    decomposed = unicodedata.normalize("NFKD", seen)
+    shown = _hidden().sub("", decomposed) if decomposed != seen else seen
+    return shown.translate(_letters())
 
 
 def _with_second(text: str, second: str) -> str:

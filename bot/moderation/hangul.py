@@ -11,6 +11,7 @@ _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1
 _JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
 _TYPED_APART = re.compile(rf"(?<![^\W\d_])[{_JAMO}]++(?:[\W\d_]++[{_JAMO}]++)++")
 _APART = re.compile(r"[\W\d_]+")
+_CONJOINING = re.compile("[\u1100-\u11ff]")
 _SYLLABLE = re.compile("[가-힣]")
 
 # NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
@@ -39,6 +40,11 @@ _BLOOMING = re.compile(r"(?<=[이가꽃에도]\s)피(?:는|고|며|면|기)(?![�
 def has_loose_jamo(text: str) -> bool:
     """Return whether a text, before NFKD, holds jamo that are not part of a syllable."""
     return _LOOSE.search(text) is not None
+
+
+def has_jamo(decomposed: str) -> bool:
+    """Return whether a text in NFKD holds any Hangul."""
+    return _CONJOINING.search(decomposed) is not None
 
 
 def has_hangul(text: str) -> bool:

@@ -14,8 +14,15 @@ WORD = re.compile(rf"[^\W\d_{CJK}{HANGUL}{ARABIC}]+|[{HANGUL}]+|[{ARABIC}]+")
 NUMBERED_WORD = re.compile(rf"[^\W_{CJK}]+")
 """Letters and digits: 15yo, 69, 15살."""
 
+_ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalpha()})
 _HAS_CJK = re.compile(f"[{CJK}]")
 _HAS_DIGIT = re.compile(r"\d")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in order."""
+    found: list[str] = text.translate(_ASCII_WORD).split() if text.isascii() else WORD.findall(text)
+    return found
 
 
 def has_cjk(text: str) -> bool:

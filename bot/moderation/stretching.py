@@ -9,6 +9,7 @@ from bot.moderation.scripts import is_latin
 
 _REPEATED = re.compile(r"([^\W\d_])(?=\1)")
 _RUN = re.compile(r"((.)\2*)", re.DOTALL)
+_OFTEN_DOUBLED = ("يي", "وو", "لل")
 
 
 def squeeze(text: str) -> str:
@@ -20,14 +21,18 @@ def is_stretched(word: str, form: str) -> bool:
     """Return whether `word` is `form`, or `form` with some letters repeated; both squeeze to one string."""
     if word == form:
         return True
-    word_runs = [len(run) for run, _ in _RUN.findall(word)]
-    form_runs = [len(run) for run, _ in _RUN.findall(form)]
-    if len(word_runs) != len(form_runs) or any(map(int.__lt__, word_runs, form_runs)):
+    word_runs = [run for run, _ in _RUN.findall(word)]
+    form_runs = [run for run, _ in _RUN.findall(form)]
+    if len(word_runs) != len(form_runs) or any(map(_is_shorter, word_runs, form_runs)):
         return False
-    longer = [run for run, own in zip(word_runs, form_runs, strict=True) if run > own]
-    if max(longer) > 2 or len(longer) > 1:
+    longer = [run for run, own in zip(word_runs, form_runs, strict=True) if run != own]
+    if len(longer[0]) > 2 or len(longer) > 1:
         return True
-    return not is_no_stretching(word) if is_latin(word) else len(form) > 3
+    return not is_no_stretching(word) if is_latin(word) else len(form) > 3 and longer[0] not in _OFTEN_DOUBLED
+
+
+def _is_shorter(run: str, other: str) -> bool:
+    return len(run) < len(other)
 
 
 def is_stretched_end(word: str, form: str) -> bool:

@@ -9,7 +9,8 @@ from functools import cached_property, lru_cache
 from itertools import chain
 
 from bot.moderation import arabic, chinese, english, hangul
-from bot.moderation.characters import signs, skeleton
+from bot.moderation.characters import skeleton
+from bot.moderation.mending import as_letters
 from bot.moderation.readings import Readings, mask, read
 from bot.moderation.scripts import NUMBERED_WORD, WORD, has_cjk, has_digit, is_arabic, is_hangul, is_latin
 from bot.moderation.stretching import is_stretched, is_stretched_end, squeeze
@@ -70,7 +71,7 @@ class Terms:
             self._masked[mask(term)].add(number)
             term = _MASKED_TERM.sub("", term)
         if _LEET_IN_TERM.search(term):
-            term = term.translate(signs())
+            term = as_letters(term)
         words: tuple[str, ...] = tuple((NUMBERED_WORD if has_digit(term) else WORD).findall(term))
         if len(words) > 1:
             self._phrases[words].add(number)
@@ -105,6 +106,10 @@ class Terms:
     def _nouns(self) -> frozenset[str]:
         """The words that Korean particles may follow."""
         return frozenset(filter(is_hangul, self._vocabulary))
+
+    @cached_property
+    def _noun_heads(self) -> frozenset[str]:
+        return frozenset(noun[0] for noun in self._nouns)
 
     @cached_property
     def _noun_lengths(self) -> list[int]:
@@ -164,27 +169,25 @@ class Terms:
                 if key in common:
                     hits[word].update(own for form, own in self._forms[key] if is_stretched(word, form))
         if self._nouns and text.has_hangul:
-            for word, key in zip(text.words, text.squeezed, strict=True):
-                if is_hangul(word):
-                    self._add_nouns(hits[word], {word, key})
+            for word in {word for word in chain(text.words, text.squeezed) if word[:1] in self._noun_heads}:
+                self._add_nouns(hits, word)
         if self._has_arabic and text.has_arabic:
             for word, key in zip(text.words, text.squeezed, strict=True):
                 if is_arabic(word):
-                    self._add_with_clitics(hits[word], word, key)
+                    self._add_with_clitics(hits, word, key)
         return hits
 
-    def _add_nouns(self, found: set[str], versions: set[str]) -> None:
-        for version in versions:
-            for length in self._noun_lengths:
-                noun = version[:length]
-                if noun in self._nouns and hangul.is_ending(version[length:], noun):
-                    found.add(noun)
+    def _add_nouns(self, hits: Hits, word: str) -> None:
+        for length in self._noun_lengths:
+            noun = word[:length]
+            if noun in self._nouns and hangul.is_ending(word[length:], noun):
+                hits[word].add(noun)
 
-    def _add_with_clitics(self, found: set[str], word: str, key: str) -> None:
+    def _add_with_clitics(self, hits: Hits, word: str, key: str) -> None:
         for length, clitics in enumerate(arabic.prefixes(), start=1):
-            if key[:length] in clitics and key[length:] in self._forms and not arabic.is_whole(word):
+            if key[length:] in self._forms and key[:length] in clitics and not arabic.is_whole(word):
                 forms = self._forms[key[length:]]
-                found.update(own for form, own in forms if is_stretched_end(word, form))
+                hits[word].update(own for form, own in forms if is_stretched_end(word, form))
 
     def _numbers_of_parts(self, text: Readings) -> Iterator[int]:
         words = "\n".join(("", *text.words, "")) if self._parts else ""
@@ -194,15 +197,15 @@ class Terms:
 
     def _numbers_of_spaced(self, text: Readings) -> Iterator[int]:
         """Yield the terms whose syllables stand apart, or that are part of a long run of single letters."""
-        if text.spaced_hangul:
+        if text.syllables:
             for noun in self._nouns & self._words.keys():
-                if len(noun) > 1 and _stands_apart(noun, text.spaced_hangul):
+                if len(noun) > 1 and _stands_apart(noun, text.syllables):
                     yield from self._words[noun]
-        if len(text.spaced_letters) >= 2 * _SHORTEST_INSIDE_RUN:
-            for word, numbers in self._words.items():
-                if len(word) >= _SHORTEST_INSIDE_RUN and word in text.spaced_letters:
-                    if any(len(run) >= 2 * len(word) and word in run for run in text.spaced_letters.split("\n")):
-                        yield from numbers
+        runs = "\n".join(run for run in text.runs if len(run) >= 2 * _SHORTEST_INSIDE_RUN)
+        for word, numbers in self._words.items() if runs else ():
+            if len(word) >= _SHORTEST_INSIDE_RUN and word in runs:
+                if any(len(run) >= 2 * len(word) and word in run for run in text.runs):
+                    yield from numbers
 
     def _numbers_of_phrases(self, text: Readings, hits: Hits) -> Iterator[int]:
         there = set().union(*hits.values())
