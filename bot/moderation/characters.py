@@ -17,7 +17,9 @@ _LATIN_LETTERS = {
     "\U0001f1e6": 26,  # flags
 }
 _PAIRS = {0x1F18E: "ab", 0x1F191: "cl", 0x1F192: "cool", 0x1F196: "ng", 0x1F197: "ok", 0x1F19A: "vs"}
-_CAPITAL_I = re.compile(r"(?<![A-Za-z])[A-Za-z]*(?:[a-z]I|I[a-z])[A-Za-z]*")
+_CAPITAL_I = re.compile(r"[a-z]I|I[a-z]")
+_LATIN_WORD = re.compile("[A-Za-z]+")
+_NOT_SYLLABLES = re.compile(r"[^\x00-\x7f가-힣]+")
 
 
 @cache
@@ -50,36 +52,28 @@ def skeleton(text: str) -> str:
     if text.isascii():
         return _with_capital_i(text)
     seen = _hidden().sub("", text)
-    made = _decompose(seen)
-    if not hangul.has_jamo(made):
-        return _with_capital_i(arabic.normalise(made))
+    others = []
     if hangul.has_loose_jamo(seen):
-        typed = " ".join(hangul.typed_apart(seen))
-        lone = hangul.compose_without_lone(made)
-        made = _with_second(hangul.compose(made), lone)
-        made = f"{made}\n{hangul.compose(_decompose(typed))}" if typed else made
+        seen, others = hangul.join_jamo(seen)
+    if hangul.has_hangul(seen):
+        decomposed = _NOT_SYLLABLES.sub(_decompose, seen)
+        if (shorter := hangul.without_stretched_vowels(seen)) != seen:
+            others += [other for one, other in zip(seen.split(), shorter.split(), strict=True) if one != other]
     else:
-        made = unicodedata.normalize("NFC", made)
-    if hangul.has_hangul(made):
-        made = _with_second(made, hangul.without_stretched_vowels(made))
-    return _with_capital_i(arabic.normalise(made))
+        decomposed = unicodedata.normalize("NFKD", seen)
+    if decomposed != seen:
+        decomposed = _hidden().sub("", decomposed)
+    made = arabic.normalise(decomposed.translate(_letters()))
+    return _with_capital_i("\n".join((made, " ".join(others))) if others else made)
 
 
-def _decompose(seen: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", seen)
-    shown = _hidden().sub("", decomposed) if decomposed != seen else seen
-    return shown.translate(_letters())
-
-
-def _with_second(text: str, second: str) -> str:
-    """Return a text, and after it the chunks that differ in its second reading."""
-    if second == text:
-        return text
-    pairs = zip(text.split(), second.split(), strict=False)
-    return "\n".join((text, " ".join(other for one, other in pairs if one != other)))
+def _decompose(found: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKD", found[0])
 
 
 def _with_capital_i(text: str) -> str:
     """Return a text, and after it the words whose capital I may be a small L: bIood."""
-    words = _CAPITAL_I.findall(text) if "I" in text else []
-    return "\n".join((text, " ".join(words).replace("I", "l"))) if words else text
+    if not _CAPITAL_I.search(text):
+        return text
+    words = (word for word in _LATIN_WORD.findall(text) if "I" in word and not word.isupper())
+    return "\n".join((text, " ".join(words).replace("I", "l")))

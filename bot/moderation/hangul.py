@@ -11,7 +11,7 @@ _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1
 _JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
 _TYPED_APART = re.compile(rf"(?<![^\W\d_])[{_JAMO}]++(?:[\W\d_]++[{_JAMO}]++)++")
 _APART = re.compile(r"[\W\d_]+")
-_CONJOINING = re.compile("[\u1100-\u11ff]")
+_WITH_LOOSE = re.compile(rf"[가-힣]*+[{_JAMO}](?:[가-힣{_JAMO}lI1|丨r])*+")
 _SYLLABLE = re.compile("[가-힣]")
 
 # NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
@@ -42,31 +42,37 @@ def has_loose_jamo(text: str) -> bool:
     return _LOOSE.search(text) is not None
 
 
-def has_jamo(decomposed: str) -> bool:
-    """Return whether a text in NFKD holds any Hangul."""
-    return _CONJOINING.search(decomposed) is not None
-
-
 def has_hangul(text: str) -> bool:
     """Return whether a text holds syllables."""
     return _SYLLABLE.search(text) is not None
 
 
-def typed_apart(text: str) -> list[str]:
-    """Return the runs of jamo with spaces or signs between them, joined: ㅅ ㅔ ㄱ ㅅ ㅡ."""
-    return [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
+def join_jamo(text: str) -> tuple[str, list[str]]:
+    """Return a text with its loose jamo as syllables, and the chunks that can be read in a second way.
+
+    ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing.
+    """
+    loose = "\n".join(_WITH_LOOSE.findall(text))
+    decomposed = unicodedata.normalize("NFKD", loose)
+    joined, lone = _compose(decomposed), _compose_without_lone(decomposed)
+    replacements = iter(joined.split("\n"))
+    apart = "\n".join(_APART.sub("", run) for run in _TYPED_APART.findall(text))
+    others = lone.split("\n") if lone != joined else []
+    if apart:
+        others += _compose(unicodedata.normalize("NFKD", apart)).split("\n")
+    return _WITH_LOOSE.sub(lambda _: next(replacements), text), others
 
 
-def compose(decomposed: str) -> str:
-    """Return a text in NFKD with its jamo as syllables: ㅅㅔㄱㅅㅡ, 세ㄱ스 and ㅈr살 as 섹스 and 자살."""
+def _compose(decomposed: str) -> str:
+    """Return jamo in NFKD as syllables, with the consonants between two syllables as tails."""
     mended = _LATIN_VOWEL.sub(lambda found: _LATIN_VOWELS.get(found[0], "\u1175"), decomposed)
     for pair, vowel in _DOUBLE_VOWELS.items():
         mended = mended.replace(pair, vowel)
     return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _TAIL.sub(_tail, mended)))
 
 
-def compose_without_lone(decomposed: str) -> str:
-    """Return a text in NFKD as syllables, without the consonants that stand alone: 섹스ㅋㅋ as 섹스."""
+def _compose_without_lone(decomposed: str) -> str:
+    """Return jamo in NFKD as syllables, without the consonants that stand alone."""
     return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _LONE.sub("", decomposed)))
 
 

@@ -13,7 +13,8 @@ _LISTING = ",;:()[]{}<>\"/\\"
 _ASCII_LISTING = str.maketrans(dict.fromkeys(_LISTING, " "))
 _ANY_LISTING = re.compile(rf"[{re.escape(_LISTING)}。、]+")
 _LISTING_INSIDE = re.compile(rf"(?<!\S)[^\s{re.escape(_LISTING)}。、]++[{re.escape(_LISTING)}。、]\S+")
-_SIGNS = re.compile(r"(?:[^\w\s]|[\d_])+")
+_SIGNS = re.compile(r"[^\w\s]+")
+_NUMBERS = re.compile(r"[\d_]+")
 _ASCII_SIGNS = str.maketrans(
     {chr(code): None for code in range(128) if not chr(code).isalpha() and not chr(code).isspace()}
 )
@@ -21,22 +22,20 @@ _ASCII_SIGNS = str.maketrans(
 _SIGNED = re.compile(r"(?<!\S)[^\W\d_]*+\S\S*")
 _INNER_SIGN = re.compile(r"[^\W\d_](?:[^\w\s]|[\d_])+[^\W\d_]")
 
-_MODEL_NUMBER = re.compile(r"(?<![^\W_])[A-Z]\d+(?![^\W_])")
+_MODEL_NUMBER = re.compile(r"\b[A-Z]\d+\b")
 _SHOUTING = re.compile(r"(?<![!?])[!?]++(?!\S)")
 _WITH_LATIN = re.compile(r"(?<!\S)[^\sa-z]*+[a-z]\S*")
-_OTHER_SIGNS = re.compile(r"[^\w\s\x00-\x7f]+")
-_OTHER_LETTERS = re.compile(r"[^\x00-\x7f]+")
 _PICTURED = {"||": "", "()": "o", "[]": "o", "\\/\\/": "w", "/\\": "a", "\\/": "v", "|-|": "h", "vv": "w"}
 _SHAPES = dict(zip("0123456789@$!|+", "oizeasgtbgasiit", strict=True))
 _AS_I = str.maketrans(_SHAPES)
 _AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "l"))
 _I_OR_L = re.compile(r"[1!|]")
-_ARABIC_RUN = re.compile(rf"[{ARABIC}0-9\u0660-\u0669!|]+")
+_ARABIC_RUN = re.compile(rf"[{ARABIC}0-9!|]+")
 
 
 def without_signs(text: str) -> str:
     """Return a text of letters and spaces only."""
-    return text.translate(_ASCII_SIGNS) if text.isascii() else _SIGNS.sub("", text)
+    return text.translate(_ASCII_SIGNS) if text.isascii() else _NUMBERS.sub("", _SIGNS.sub("", text))
 
 
 def without_listing(text: str) -> str:
@@ -101,9 +100,9 @@ def _chunks_with_letters(text: str) -> str:
 
 
 def _latin_only(lower: str) -> str:
-    """Return a text in ASCII: other letters are spaces, other signs the letters of their shape or nothing."""
+    """Return the ASCII of a text, with the letters of their shape for other signs."""
     if lower.isascii():
         return lower
     pattern, table = _other_shapes()
     text = lower.translate(table) if pattern.search(lower) else lower
-    return _OTHER_LETTERS.sub(" ", _OTHER_SIGNS.sub("", text))
+    return text.encode("ascii", "ignore").decode()

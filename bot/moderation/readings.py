@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from bot.moderation import arabic, chinese, hangul, mending, spacing
 from bot.moderation.characters import skeleton
-from bot.moderation.scripts import NUMBERED_WORD, has_cjk, has_digit, words_of
+from bot.moderation.scripts import has_cjk, has_digit, numbered_words_of, words_of
 from bot.moderation.stretching import squeeze
 
-_MASKED = re.compile(r"(?<![^\W_])(?<![*#%])[a-z]++(?:[*#%]++[a-z]++)++")
+_MASKED_LETTER = re.compile(r"[a-z][*#%]+[a-z]")
+_MASKED = re.compile(r"(?<![*#%])\b[a-z]++(?:[*#%]++[a-z]++)++")
 _STARS = re.compile(r"\*+")
 _VOWELS = str.maketrans("aeiou*#%", "********")
 _ALONE = re.compile(r"(?<!\S)[^\w\s]*+(\w++)[^\w\s]*+(?!\S)")
-_ARABIC_DIGIT = re.compile("[\u0660-\u0669\u06f0-\u06f9]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +49,18 @@ class Readings:
         """Whether it has Arabic letters."""
         return arabic.has_letters(self.lower)
 
-    @cached_property
-    def sequences(self) -> tuple[list[str], ...]:
+    @property
+    def sequences(self) -> Iterator[list[str]]:
         """The words in order: as they stand, with digits, without inner signs, with digits as letters."""
+        yield self.plain
+        if (numbered := numbered_words_of(self.lower)) != self.plain:
+            yield numbered
         mended = words_of(mending.without_signs(mending.without_listing(self.lower)))
+        if mended != self.plain:
+            yield mended
         shaped = mending.words_with_shapes(self.lower, unlisted=False)
-        return self.plain, _numbered(self.lower), mended, shaped
+        if shaped != self.plain:
+            yield shaped
 
     @cached_property
     def alone(self) -> frozenset[str]:
@@ -68,12 +75,12 @@ class Readings:
     @cached_property
     def syllables(self) -> str:
         """Syllables that stand apart, a line for each run."""
-        return spacing.spaced_syllables(self.lower) if self.has_hangul else ""
+        return spacing.spaced_syllables(self.plain) if self.has_hangul else ""
 
     @cached_property
     def masked(self) -> frozenset[str]:
         """Words with a star or the like for a letter, all vowels as stars: f*ck."""
-        if not any(sign in self.lower for sign in "*#%"):
+        if not _MASKED_LETTER.search(self.lower):
             return frozenset()
         return frozenset(map(mask, set(_MASKED.findall(self.lower))))
 
@@ -91,14 +98,8 @@ def read(text: str) -> Readings:
     runs = spacing.spaced_runs(lower)
     words = [*plain, *mending.mended_words(cased), *spacing.words_of_runs(runs), *spacing.words_in_pieces(lower)]
     if has_digit(lower):
-        words += _numbered(lower)
+        words += numbered_words_of(lower)
     once = list(dict.fromkeys(words))
     squeezed = squeeze("\n".join(once)).split("\n")
     return Readings(lower=lower, plain=plain, words=once, squeezed=squeezed, runs=runs)
 
-
-def _numbered(lower: str) -> list[str]:
-    """Return the words with their digits, in order."""
-    text = lower.translate(arabic.DIGITS) if _ARABIC_DIGIT.search(lower) else lower
-    found: list[str] = NUMBERED_WORD.findall(text)
-    return found

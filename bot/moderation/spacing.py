@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 
 from bot.moderation.mending import as_letters
-from bot.moderation.scripts import ARABIC, CJK, HANGUL
+from bot.moderation.scripts import ARABIC, HANGUL
 
-_LETTER = rf"[^\W_{CJK}{HANGUL}]"
-_SPACED = re.compile(rf"(?<![^\W_]){_LETTER}(?:[\W_]++{_LETTER}(?![^\W_]))++")
+_SPACED = re.compile(r"\b\w(?:\W++\w\b)++")
 _WIDE_GAP = re.compile(r"[^\S\n]{2,}")
 _SEPARATORS = re.compile(r"(?:[^\w\n]|_)+")
 _BEFORE = ("a", "i", "و")
 _ONE = str.maketrans("1!|", "lll")
 
-_SYLLABLES = re.compile(rf"(?<![^\W\d_])[{HANGUL}](?:[\W\d_]++[{HANGUL}](?![^\W\d_]))*+(?:[\W\d_]++[{HANGUL}]++)?")
-_NO_HANGUL = re.compile(rf"[^{HANGUL}]+")
+_SYLLABLES = re.compile(rf"(?<!\S)[{HANGUL}] (?:[{HANGUL}] )*+[{HANGUL}]*+")
 
 _SHORT_WORDS = (
     "ad|am|an|as|at|be|by|do|dr|ex|go|he|hi|if|in|is|it|la|le|me|mr|ms|my|no|of|oh|ok|on|or|pm|re|so|st|to|tv|uk|up|us|vs|we"
@@ -29,16 +27,16 @@ _LAST_LETTER_APART = re.compile(r"(?<!\S)([a-z]{2,})\s([b-hj-z])(?!\S)")
 
 def spaced_runs(lower: str) -> list[str]:
     """Return the runs of single letters, joined: b l o o d, b . l . o . o . d; wide gaps end a run too."""
-    runs = "\n".join(run.replace("\n", " ") for run in _SPACED.findall(lower))
+    runs = "\n".join(_SPACED.findall(lower.replace("_", " ").replace("\n", " ")))
     if _WIDE_GAP.search(runs):
         runs = "\n".join((runs, _WIDE_GAP.sub("\n", runs)))
     return _SEPARATORS.sub("", runs).split("\n") if runs else []
 
 
-def spaced_syllables(lower: str) -> str:
+def spaced_syllables(words: list[str]) -> str:
     """Return the syllables that stand alone, and the word after them, one space between; a line for each run."""
-    runs = (_NO_HANGUL.sub(" ", run) for run in _SYLLABLES.findall(lower) if len(run) > 1)
-    return "\n".join(f" {run} " for run in runs)
+    runs = _SYLLABLES.findall(" ".join((*words, "")))
+    return "".join(f" {run} \n" for run in runs)
 
 
 def words_of_runs(runs: list[str]) -> list[str]:
