@@ -46,6 +46,7 @@ LEET = {
 _LETTER = re.compile("[\u0620-\u06ff]")
 _INNER_YEH = re.compile("ى(?=[ء-ي])")
 _ARTICLE = re.compile("^[وف]?(?:[بك]?ال|لل)")
+FIRST_CLITICS = frozenset("وفبلكا")
 _CONJUNCTIONS = ("", "و", "ف")
 _PREPOSITIONS = ("", "ب", "ل", "ك", "ال", "بال", "كال", "لل", "لال")
 _PRONOUNS = ("ه", "ها", "هم", "هن", "هما", "ك", "كم", "كن", "نا")

@@ -52,19 +52,18 @@ def skeleton(text: str) -> str:
     if text.isascii():
         return _with_capital_i(text)
     seen = _hidden().sub("", text)
-    others = []
+    others = ""
     if hangul.has_loose_jamo(seen):
-        seen, others = hangul.join_jamo(seen)
+        others = hangul.words_of_jamo(seen)
     if hangul.has_hangul(seen):
         decomposed = _NOT_SYLLABLES.sub(_decompose, seen)
-        if (shorter := hangul.without_stretched_vowels(seen)) != seen:
-            others += [other for one, other in zip(seen.split(), shorter.split(), strict=True) if one != other]
+        others = "\n".join((others, hangul.words_with_stretched_vowels(f"{seen}\n{others}")))
     else:
         decomposed = unicodedata.normalize("NFKD", seen)
     if decomposed != seen:
         decomposed = _hidden().sub("", decomposed)
     made = arabic.normalise(decomposed.translate(_letters()))
-    return _with_capital_i("\n".join((made, " ".join(others))) if others else made)
+    return _with_capital_i(f"{made}\n{others}" if others else made)
 
 
 def _decompose(found: re.Match[str]) -> str:

@@ -39,7 +39,7 @@ def found(text: Clauses, terms: Iterable[str]) -> set[str]:
     """Return which terms a text holds; a term is one string without spaces and signs."""
     budget = [MAX_EXPLAINED]
     unbroken = text.clauses.replace("\n", "")
-    characters = set(unbroken)
+    characters = frozenset(unbroken)
     made = set()
     for term in terms:
         if not characters.issuperset(term):

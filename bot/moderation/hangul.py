@@ -16,9 +16,9 @@ _SYLLABLE = re.compile("[가-힣]")
 
 # NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
 # vowel, is the tail of the syllable before.
-_TAIL = re.compile(rf"(?<=[{_VOWELS}])([{_LEADS}])([{_LEADS}])?(?![{_VOWELS}])")
-_LONE = re.compile(rf"(?<=[{_VOWELS}{_TAILS}])[{_LEADS}]++(?![{_VOWELS}])")
-_LATIN_VOWEL = re.compile(rf"(?<=[{_LEADS}])[lI|1丨r](?![a-z])")
+_TAIL = re.compile(rf"([{_LEADS}])(?<=[{_VOWELS}].)([{_LEADS}])?(?![{_VOWELS}])")
+_LONE = re.compile(rf"[{_LEADS}](?<=[{_VOWELS}{_TAILS}].)[{_LEADS}]*+(?![{_VOWELS}])")
+_LATIN_VOWEL = re.compile(rf"[lI|1丨r](?<=[{_LEADS}].)(?![a-z])")
 _LATIN_VOWELS = {"r": "\u1161"}
 _TAIL_OF = dict(
     zip(
@@ -31,7 +31,7 @@ _DOUBLE_TAILS = {
     "ᄀᄉ": "ᆪ", "ᄂᄌ": "ᆬ", "ᄂᄒ": "ᆭ", "ᄅᄀ": "ᆰ", "ᄅᄆ": "ᆱ", "ᄅᄇ": "ᆲ", "ᄅᄉ": "ᆳ", "ᄅᄐ": "ᆴ", "ᄅᄑ": "ᆵ", "ᄅᄒ": "ᆶ", "ᄇᄉ": "ᆹ",
 }  # fmt: skip
 _DOUBLE_VOWELS = {"ᅩᅡ": "ᅪ", "ᅩᅢ": "ᅫ", "ᅩᅵ": "ᅬ", "ᅮᅥ": "ᅯ", "ᅮᅦ": "ᅰ", "ᅮᅵ": "ᅱ", "ᅳᅵ": "ᅴ"}
-_LOOSE_VOWEL = re.compile(rf"(?<=[가-힣])[{_VOWELS}]+")
+_LOOSE_VOWEL = re.compile(rf"[{_VOWELS}](?<=[가-힣].)[{_VOWELS}]*")
 
 _STRETCHING = "아애야어에여오요우유으이"  # silent lead, vowel, no tail
 _BLOOMING = re.compile(r"(?<=[이가꽃에도]\s)피(?:는|고|며|면|기)(?![가-힣])|피는(?=\s+[가-힣]*(?:꽃|봄|장미|연기))")
@@ -47,20 +47,16 @@ def has_hangul(text: str) -> bool:
     return _SYLLABLE.search(text) is not None
 
 
-def join_jamo(text: str) -> tuple[str, list[str]]:
-    """Return a text with its loose jamo as syllables, and the chunks that can be read in a second way.
+def words_of_jamo(text: str) -> str:
+    """Return the words of a text that have loose jamo, with syllables in their place, in both ways to read them.
 
     ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing.
     """
-    loose = "\n".join(_WITH_LOOSE.findall(text))
-    decomposed = unicodedata.normalize("NFKD", loose)
+    loose = _WITH_LOOSE.findall(text)
+    loose += [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
+    decomposed = unicodedata.normalize("NFKD", "\n".join(loose))
     joined, lone = _compose(decomposed), _compose_without_lone(decomposed)
-    replacements = iter(joined.split("\n"))
-    apart = "\n".join(_APART.sub("", run) for run in _TYPED_APART.findall(text))
-    others = lone.split("\n") if lone != joined else []
-    if apart:
-        others += _compose(unicodedata.normalize("NFKD", apart)).split("\n")
-    return _WITH_LOOSE.sub(lambda _: next(replacements), text), others
+    return joined if lone == joined else f"{joined}\n{lone}"
 
 
 def _compose(decomposed: str) -> str:
@@ -94,9 +90,13 @@ def _stretched_vowel() -> re.Pattern[str]:
     return re.compile("|".join(branches))
 
 
-def without_stretched_vowels(text: str) -> str:
-    """Return 누우우드 as 누드."""
-    return _stretched_vowel().sub("", text)
+def words_with_stretched_vowels(text: str) -> str:
+    """Return the chunks of a text that have stretched vowels, without them: 누드 for 누우우드."""
+    shorter = _stretched_vowel().sub("", text)
+    if shorter == text:
+        return ""
+    pairs = zip(text.split(), shorter.split(), strict=True)
+    return "\n".join([other for one, other in pairs if one != other])
 
 
 def without_blooming(text: str) -> str:

@@ -12,19 +12,15 @@ from bot.moderation.tables import look_alikes
 _LISTING = ",;:()[]{}<>\"/\\"
 _ASCII_LISTING = str.maketrans(dict.fromkeys(_LISTING, " "))
 _ANY_LISTING = re.compile(rf"[{re.escape(_LISTING)}。、]+")
-_LISTING_INSIDE = re.compile(rf"(?<!\S)[^\s{re.escape(_LISTING)}。、]++[{re.escape(_LISTING)}。、]\S+")
-_SIGNS = re.compile(r"[^\w\s]+")
-_NUMBERS = re.compile(r"[\d_]+")
+_INNER_LISTING = re.compile(rf"[{re.escape(_LISTING)}。、]\w")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 _ASCII_SIGNS = str.maketrans(
     {chr(code): None for code in range(128) if not chr(code).isalpha() and not chr(code).isspace()}
 )
+_GAP = "\u02ee"  # a letter to re, so that one class has all that is to go and no space
 
-_SIGNED = re.compile(r"(?<!\S)[^\W\d_]*+\S\S*")
-_INNER_SIGN = re.compile(r"[^\W\d_](?:[^\w\s]|[\d_])+[^\W\d_]")
-
-_MODEL_NUMBER = re.compile(r"\b[A-Z]\d+\b")
-_SHOUTING = re.compile(r"(?<![!?])[!?]++(?!\S)")
-_WITH_LATIN = re.compile(r"(?<!\S)[^\sa-z]*+[a-z]\S*")
+_MODEL_NUMBER = re.compile(r"[A-Z](?<![^\W_].)\d+\b", re.DOTALL)
+_SHOUTING = re.compile(r"[!?](?<![!?].)[!?]*+(?!\S)", re.DOTALL)
 _PICTURED = {"||": "", "()": "o", "[]": "o", "\\/\\/": "w", "/\\": "a", "\\/": "v", "|-|": "h", "vv": "w"}
 _SHAPES = dict(zip("0123456789@$!|+", "oizeasgtbgasiit", strict=True))
 _AS_I = str.maketrans(_SHAPES)
@@ -35,7 +31,9 @@ _ARABIC_RUN = re.compile(rf"[{ARABIC}0-9!|]+")
 
 def without_signs(text: str) -> str:
     """Return a text of letters and spaces only."""
-    return text.translate(_ASCII_SIGNS) if text.isascii() else _NUMBERS.sub("", _SIGNS.sub("", text))
+    if text.isascii():
+        return text.translate(_ASCII_SIGNS)
+    return _NO_LETTERS.sub("", _GAP.join(text.split())).replace(_GAP, " ")
 
 
 def without_listing(text: str) -> str:
@@ -52,23 +50,25 @@ def _other_shapes() -> tuple[re.Pattern[str], dict[int, str]]:
 
 def as_letters(text: str) -> str:
     """Return a text whose digits and signs are the letters of their shape; 1 is i."""
-    pattern, table = _other_shapes()
-    if not text.isascii() and pattern.search(text):
-        text = text.translate(table)
-    return text.translate(_AS_I)
+    return _with_other_shapes(text).translate(_AS_I)
 
 
-def mended_words(cased: str) -> list[str]:
-    """Return the words of the chunks that have signs or digits: without them, and with them as letters."""
-    signed = "\n".join(dict.fromkeys(_SIGNED.findall(cased)))
-    if not signed:
-        return []
-    lower = english.separate_contractions(signed.casefold())
-    made = []
-    if _INNER_SIGN.search(lower):
-        made += words_of(without_signs(without_listing(lower)))
-        made += words_of(without_signs("\n".join(_LISTING_INSIDE.findall(lower))))
-    made += words_with_shapes(_MODEL_NUMBER.sub(" ", signed).casefold(), unlisted=True)
+def as_letters_with_l(text: str) -> str:
+    """Return the same with 1 as l."""
+    return _with_other_shapes(text).translate(_AS_L)
+
+
+def without_model_numbers(cased: str) -> str:
+    """Return a text without A55, F16 and the like, which are no words with digits for letters."""
+    return _MODEL_NUMBER.sub(" ", cased)
+
+
+def mended_words(lower: str) -> list[str]:
+    """Return the words of a text in lower case without the signs and digits within."""
+    text = english.separate_contractions(lower)
+    made = words_of(without_signs(without_listing(text)))
+    listed = [chunk for chunk in text.split() if _INNER_LISTING.search(chunk)]
+    made += words_of(without_signs("\n".join(listed)))
     if not lower.isascii() and arabic.has_letters(lower):
         runs = (run for run in _ARABIC_RUN.findall(lower) if not run.isalpha())
         made += words_of(without_signs("\n".join(runs).translate(arabic.LEET)))
@@ -80,29 +80,22 @@ def words_with_shapes(lower: str, *, unlisted: bool) -> list[str]:
 
     With `unlisted`, once more with 1 as l, and both again with commas and brackets as nothing.
     """
-    text = _latin_only(lower)
-    if not text:
-        return []
+    text = _with_other_shapes(lower).encode("ascii", "ignore").decode()
     for picture, letters in _PICTURED.items():
         if picture in text:
             text = text.replace(picture, letters)
-    text = _SHOUTING.sub("", text)
+    text = _SHOUTING.sub("", text) if "!" in text or "?" in text else text
     versions = [_chunks_with_letters(text.translate(_ASCII_LISTING))]
     if unlisted:
-        versions.append(_chunks_with_letters("\n".join(_LISTING_INSIDE.findall(text))))
+        versions.append(_chunks_with_letters(" ".join(filter(_INNER_LISTING.search, text.split()))))
         versions += [version.translate(_AS_L) for version in versions if _I_OR_L.search(version)]
-    joined = "\n".join(versions).translate(_AS_I)
-    return joined.translate(_ASCII_SIGNS).split()
+    return "\n".join(versions).translate(_AS_I).translate(_ASCII_SIGNS).split()
 
 
 def _chunks_with_letters(text: str) -> str:
-    return "\n".join(_WITH_LATIN.findall(text))
+    return "\n".join([chunk for chunk in text.split() if chunk.upper() != chunk])
 
 
-def _latin_only(lower: str) -> str:
-    """Return the ASCII of a text, with the letters of their shape for other signs."""
-    if lower.isascii():
-        return lower
+def _with_other_shapes(text: str) -> str:
     pattern, table = _other_shapes()
-    text = lower.translate(table) if pattern.search(lower) else lower
-    return text.encode("ascii", "ignore").decode()
+    return text.translate(table) if not text.isascii() and pattern.search(text) else text

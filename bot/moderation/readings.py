@@ -95,11 +95,21 @@ def read(text: str) -> Readings:
     cased = skeleton(text)
     lower = hangul.without_blooming(cased.casefold())
     plain = words_of(lower)
-    runs = spacing.spaced_runs(lower)
-    words = [*plain, *mending.mended_words(cased), *spacing.words_of_runs(runs), *spacing.words_in_pieces(lower)]
-    if has_digit(lower):
-        words += numbered_words_of(lower)
+    chunks = lower.split()
+    words = [*plain, *spacing.words_in_pieces(chunks)]
+    signed = "\n".join([chunk for chunk in chunks if not chunk.isalpha()])
+    numbered = plain
+    if signed:
+        words += mending.mended_words(signed)
+        shaped = signed
+        if has_digit(signed):
+            numbered = numbered_words_of(lower)
+            words += numbered
+            if (others := mending.without_model_numbers(cased)) != cased:
+                shaped = "\n".join([chunk for chunk in others.casefold().split() if not chunk.isalpha()])
+        words += mending.words_with_shapes(shaped, unlisted=True)
+    runs = spacing.spaced_runs(lower, numbered)
+    words += spacing.words_of_runs(runs)
     once = list(dict.fromkeys(words))
     squeezed = squeeze("\n".join(once)).split("\n")
     return Readings(lower=lower, plain=plain, words=once, squeezed=squeezed, runs=runs)
-

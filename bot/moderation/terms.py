@@ -171,7 +171,7 @@ class Terms:
                 self._add_nouns(hits, word)
         if self._has_arabic and text.has_arabic:
             for word, key in zip(text.words, text.squeezed, strict=True):
-                if is_arabic(word):
+                if word[0] in arabic.FIRST_CLITICS:
                     self._add_with_clitics(hits, word, key)
         return hits
 
