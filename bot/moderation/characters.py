@@ -54,8 +54,8 @@ def skeleton(text: str) -> str:
     seen = _hidden().sub("", text)
     others = ""
     if hangul.has_loose_jamo(seen):
-        others = hangul.words_of_jamo(seen)
-    if hangul.has_hangul(seen):
+        seen, others = hangul.part_jamo(seen)
+    if others or hangul.has_hangul(seen):
         decomposed = _NOT_SYLLABLES.sub(_decompose, seen)
         others = "\n".join((others, hangul.words_with_stretched_vowels(f"{seen}\n{others}")))
     else:

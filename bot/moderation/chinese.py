@@ -14,7 +14,7 @@ _OTHER_SIGNS = re.compile(r"[^\w\n]+")
 _NUMBER = re.compile(rf"\d++(?=[{CJK}])")
 _DOUBLED = re.compile(r"(.)(?=\1)")
 _LONGEST_WORD = 4
-MAX_EXPLAINED = 400
+MAX_EXPLAINED = 100
 """So many accidents are no accident: a text with more of them matches. Bounds the time."""
 
 

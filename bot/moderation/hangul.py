@@ -20,16 +20,8 @@ _TAIL = re.compile(rf"([{_LEADS}])(?<=[{_VOWELS}].)([{_LEADS}])?(?![{_VOWELS}])"
 _LONE = re.compile(rf"[{_LEADS}](?<=[{_VOWELS}{_TAILS}].)[{_LEADS}]*+(?![{_VOWELS}])")
 _LATIN_VOWEL = re.compile(rf"[lI|1丨r](?<=[{_LEADS}].)(?![a-z])")
 _LATIN_VOWELS = {"r": "\u1161"}
-_TAIL_OF = dict(
-    zip(
-        "ᄀᄁᄂᄃᄅᄆᄇᄉᄊᄋᄌᄎᄏᄐᄑᄒ",
-        "ᆨᆩᆫᆮᆯᆷᆸᆺᆻᆼᆽᆾᆿᇀᇁᇂ",
-        strict=True,
-    )
-)
-_DOUBLE_TAILS = {
-    "ᄀᄉ": "ᆪ", "ᄂᄌ": "ᆬ", "ᄂᄒ": "ᆭ", "ᄅᄀ": "ᆰ", "ᄅᄆ": "ᆱ", "ᄅᄇ": "ᆲ", "ᄅᄉ": "ᆳ", "ᄅᄐ": "ᆴ", "ᄅᄑ": "ᆵ", "ᄅᄒ": "ᆶ", "ᄇᄉ": "ᆹ",
-}  # fmt: skip
+_TAIL_OF = dict(zip("ᄀᄁᄂᄃᄅᄆᄇᄉᄊᄋᄌᄎᄏᄐᄑᄒ", "ᆨᆩᆫᆮᆯᆷᆸᆺᆻᆼᆽᆾᆿᇀᇁᇂ", strict=True))
+_DOUBLE_TAILS = dict(zip("ᄀᄉ ᄂᄌ ᄂᄒ ᄅᄀ ᄅᄆ ᄅᄇ ᄅᄉ ᄅᄐ ᄅᄑ ᄅᄒ ᄇᄉ".split(), "ᆪᆬᆭᆰᆱᆲᆳᆴᆵᆶᆹ", strict=True))
 _DOUBLE_VOWELS = {"ᅩᅡ": "ᅪ", "ᅩᅢ": "ᅫ", "ᅩᅵ": "ᅬ", "ᅮᅥ": "ᅯ", "ᅮᅦ": "ᅰ", "ᅮᅵ": "ᅱ", "ᅳᅵ": "ᅴ"}
 _LOOSE_VOWEL = re.compile(rf"[{_VOWELS}](?<=[가-힣].)[{_VOWELS}]*")
 
@@ -47,8 +39,8 @@ def has_hangul(text: str) -> bool:
     return _SYLLABLE.search(text) is not None
 
 
-def words_of_jamo(text: str) -> str:
-    """Return the words of a text that have loose jamo, with syllables in their place, in both ways to read them.
+def part_jamo(text: str) -> tuple[str, str]:
+    """Return a text without the words that have loose jamo, and these with syllables, in both ways to read them.
 
     ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing.
     """
@@ -56,15 +48,19 @@ def words_of_jamo(text: str) -> str:
     loose += [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
     decomposed = unicodedata.normalize("NFKD", "\n".join(loose))
     joined, lone = _compose(decomposed), _compose_without_lone(decomposed)
-    return joined if lone == joined else f"{joined}\n{lone}"
+    if lone != joined:
+        pairs = zip(lone.split("\n"), joined.split("\n"), strict=True)
+        joined = "\n".join((joined, *[one for one, other in pairs if one != other]))
+    return _WITH_LOOSE.sub(" ", text), joined
 
 
 def _compose(decomposed: str) -> str:
     """Return jamo in NFKD as syllables, with the consonants between two syllables as tails."""
+    tails = _tails()
     mended = _LATIN_VOWEL.sub(lambda found: _LATIN_VOWELS.get(found[0], "\u1175"), decomposed)
     for pair, vowel in _DOUBLE_VOWELS.items():
         mended = mended.replace(pair, vowel)
-    return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _TAIL.sub(_tail, mended)))
+    return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _TAIL.sub(lambda found: tails[found[0]], mended)))
 
 
 def _compose_without_lone(decomposed: str) -> str:
@@ -72,11 +68,12 @@ def _compose_without_lone(decomposed: str) -> str:
     return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _LONE.sub("", decomposed)))
 
 
-def _tail(found: re.Match[str]) -> str:
-    first, second = found.groups()
-    if second is None:
-        return _TAIL_OF.get(first, first)
-    return _DOUBLE_TAILS.get(first + second) or _TAIL_OF.get(first, first) + second
+@cache
+def _tails() -> dict[str, str]:
+    """Return the tail that each lead, or two of them, become."""
+    leads = [chr(code) for code in range(0x1100, 0x1113)]
+    pairs = {first + second: _TAIL_OF.get(first, first) + second for first in leads for second in leads}
+    return {lead: _TAIL_OF.get(lead, lead) for lead in leads} | pairs | _DOUBLE_TAILS
 
 
 @cache

@@ -21,10 +21,11 @@ _GAP = "\u02ee"  # a letter to re, so that one class has all that is to go and n
 
 _MODEL_NUMBER = re.compile(r"[A-Z](?<![^\W_].)\d+\b", re.DOTALL)
 _SHOUTING = re.compile(r"[!?](?<![!?].)[!?]*+(?!\S)", re.DOTALL)
-_PICTURED = {"||": "", "()": "o", "[]": "o", "\\/\\/": "w", "/\\": "a", "\\/": "v", "|-|": "h", "vv": "w"}
-_SHAPES = dict(zip("0123456789@$!|+", "oizeasgtbgasiit", strict=True))
+_PICTURED = {"||": "", "()": "O", "[]": "O", "\\/\\/": "W", "/\\": "A", "\\/": "V", "|-|": "H", "vv": "W"}
+_SHAPES = dict(zip("0123456789@$!|+", "OIZEASGTBGASIIT", strict=True))  # capitals: no letters of the text
 _AS_I = str.maketrans(_SHAPES)
-_AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "l"))
+_AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "L"))
+_ASCII_OTHERS = {code: None for code in _ASCII_SIGNS if chr(code) not in _SHAPES}
 _I_OR_L = re.compile(r"[1!|]")
 _ARABIC_RUN = re.compile(rf"[{ARABIC}0-9!|]+")
 
@@ -42,20 +43,20 @@ def without_listing(text: str) -> str:
 
 
 @cache
-def _other_shapes() -> tuple[re.Pattern[str], dict[int, str]]:
-    """Match the signs beyond ASCII that look like a letter; the table for str.translate."""
-    shapes = {other: letter for other, letter in look_alikes().items() if not other.isalpha()}
-    return re.compile(f"[{''.join(map(re.escape, shapes))}]"), str.maketrans(shapes)
+def _other_shapes() -> tuple[re.Pattern[str], dict[str, str]]:
+    """Match the signs beyond ASCII that look like a letter; the letter of each, as a capital."""
+    shapes = {other: letter.upper() for other, letter in look_alikes().items() if not other.isalpha()}
+    return re.compile(f"[{''.join(map(re.escape, shapes))}]"), shapes
 
 
 def as_letters(text: str) -> str:
     """Return a text whose digits and signs are the letters of their shape; 1 is i."""
-    return _with_other_shapes(text).translate(_AS_I)
+    return _with_other_shapes(text).translate(_AS_I).lower()
 
 
 def as_letters_with_l(text: str) -> str:
     """Return the same with 1 as l."""
-    return _with_other_shapes(text).translate(_AS_L)
+    return _with_other_shapes(text).translate(_AS_L).lower()
 
 
 def without_model_numbers(cased: str) -> str:
@@ -75,27 +76,40 @@ def mended_words(lower: str) -> list[str]:
     return made
 
 
-def words_with_shapes(lower: str, *, unlisted: bool) -> list[str]:
-    """Return the words in Latin letters whose digits and signs are the letters of their shape.
+def words_in_shapes(lower: str) -> list[str]:
+    """Return the words in which digits and signs stand for Latin letters by their shape: bl00d, a$$.
 
-    With `unlisted`, once more with 1 as l, and both again with commas and brackets as nothing.
+    1 and the like are i, and once more l; commas and brackets are spaces, and once more nothing.
     """
+    text = _ascii(lower)
+    listed = " ".join(filter(_INNER_LISTING.search, text.split()))
+    versions = [text.translate(_ASCII_LISTING), listed] if listed else [text.translate(_ASCII_LISTING)]
+    versions = [version.translate(_ASCII_OTHERS) for version in versions]
+    both = [version.translate(table) for version in versions for table in _tables(version)]
+    mixed = [word for word in "\n".join(both).split() if not word.islower() and not word.isupper()]
+    return "\n".join(mixed).lower().split()
+
+
+def all_words_in_shapes(lower: str) -> list[str]:
+    """Return all words of a text in order, with digits and signs as letters."""
+    return _ascii(lower).translate(_ASCII_LISTING).translate(_ASCII_OTHERS).translate(_AS_I).lower().split()
+
+
+def _tables(text: str) -> tuple[dict[int, str], ...]:
+    return (_AS_I, _AS_L) if _I_OR_L.search(text) else (_AS_I,)
+
+
+def _ascii(lower: str) -> str:
+    """Return a text without what is beyond ASCII, except for the signs that have the shape of a letter."""
     text = _with_other_shapes(lower).encode("ascii", "ignore").decode()
     for picture, letters in _PICTURED.items():
         if picture in text:
             text = text.replace(picture, letters)
-    text = _SHOUTING.sub("", text) if "!" in text or "?" in text else text
-    versions = [_chunks_with_letters(text.translate(_ASCII_LISTING))]
-    if unlisted:
-        versions.append(_chunks_with_letters(" ".join(filter(_INNER_LISTING.search, text.split()))))
-        versions += [version.translate(_AS_L) for version in versions if _I_OR_L.search(version)]
-    return "\n".join(versions).translate(_AS_I).translate(_ASCII_SIGNS).split()
-
-
-def _chunks_with_letters(text: str) -> str:
-    return "\n".join([chunk for chunk in text.split() if chunk.upper() != chunk])
+    return _SHOUTING.sub("", text) if "!" in text or "?" in text else text
 
 
 def _with_other_shapes(text: str) -> str:
-    pattern, table = _other_shapes()
-    return text.translate(table) if not text.isascii() and pattern.search(text) else text
+    pattern, shapes = _other_shapes()
+    for sign in () if text.isascii() else set(pattern.findall(text)):
+        text = text.replace(sign, shapes[sign])
+    return text

@@ -58,7 +58,7 @@ class Readings:
         mended = words_of(mending.without_signs(mending.without_listing(self.lower)))
         if mended != self.plain:
             yield mended
-        shaped = mending.words_with_shapes(self.lower, unlisted=False)
+        shaped = mending.all_words_in_shapes(self.lower)
         if shaped != self.plain:
             yield shaped
 
@@ -107,7 +107,7 @@ def read(text: str) -> Readings:
             words += numbered
             if (others := mending.without_model_numbers(cased)) != cased:
                 shaped = "\n".join([chunk for chunk in others.casefold().split() if not chunk.isalpha()])
-        words += mending.words_with_shapes(shaped, unlisted=True)
+        words += mending.words_in_shapes(shaped)
     runs = spacing.spaced_runs(lower, numbered)
     words += spacing.words_of_runs(runs)
     once = list(dict.fromkeys(words))

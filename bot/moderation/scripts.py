@@ -12,7 +12,8 @@ ARABIC = "\u0620-\u064a\u066e-\u06d3\u06d5\u06fa-\u06ff"
 _WORD = re.compile(rf"[^\W\d_{CJK}]+")
 _NUMBERED_WORD = re.compile(rf"[^\W_{CJK}]+")
 _LATIN = re.compile(r"[a-z]")
-_CHANGE = re.compile(rf"[a-z](?=[{HANGUL}{ARABIC}])|[{HANGUL}{ARABIC}](?=[a-z])")
+_CHANGE = re.compile(rf"[a-z][{HANGUL}{ARABIC}]|[{HANGUL}{ARABIC}][a-z]")
+_WORD_OF_ONE_SCRIPT = re.compile(rf"[^\W\d_{CJK}{HANGUL}{ARABIC}]+|[{HANGUL}]+|[{ARABIC}]+")
 _ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalpha()})
 _ASCII_NUMBERED_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 _HAS_CJK = re.compile(f"[{CJK}]")
@@ -23,9 +24,8 @@ def words_of(text: str) -> list[str]:
     """Return the words of a text in order: letters of one script. Han has no words."""
     if text.isascii():
         return text.translate(_ASCII_WORD).split()
-    if _LATIN.search(text) and _CHANGE.search(text):
-        text = _CHANGE.sub(r"\g<0> ", text)
-    found: list[str] = _WORD.findall(text)
+    mixed = _LATIN.search(text) and _CHANGE.search(text)
+    found: list[str] = (_WORD_OF_ONE_SCRIPT if mixed else _WORD).findall(text)
     return found
 
 

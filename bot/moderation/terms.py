@@ -116,6 +116,11 @@ class Terms:
         return frozenset(filter(is_hangul, self._vocabulary))
 
     @cached_property
+    def _needles(self) -> dict[str, str]:
+        """The Korean terms with a space before each syllable."""
+        return {noun: "".join(map(" {}".format, noun)) for noun in self._nouns & self._words.keys() if len(noun) > 1}
+
+    @cached_property
     def _noun_heads(self) -> frozenset[str]:
         return frozenset(noun[0] for noun in self._nouns)
 
@@ -196,8 +201,8 @@ class Terms:
     def _numbers_of_spaced(self, text: Readings) -> Iterator[int]:
         """Yield the terms whose syllables stand apart, or that are part of a long run of single letters."""
         if text.syllables:
-            for noun in self._nouns & self._words.keys():
-                if len(noun) > 1 and _stands_apart(noun, text.syllables):
+            for noun, needle in self._needles.items():
+                if needle in text.syllables and _stands_apart(noun, needle, text.syllables):
                     yield from self._words[noun]
         runs = "\n".join(run for run in text.runs if len(run) >= 2 * _SHORTEST_INSIDE_RUN)
         for word, numbers in self._words.items() if runs else ():
@@ -217,9 +222,8 @@ class Terms:
                             yield from self._phrases.get(phrase, ())
 
 
-def _stands_apart(noun: str, runs: str) -> bool:
+def _stands_apart(noun: str, needle: str, runs: str) -> bool:
     """Return whether the syllables of a noun stand apart in a run, with a particle after the last."""
-    needle = " " + " ".join(noun)
     start = runs.find(needle)
     for _ in range(_MOST_PLACES):
         if start < 0:
