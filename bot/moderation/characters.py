@@ -19,6 +19,7 @@ _LATIN_LETTERS = {
 _PAIRS = {0x1F18E: "ab", 0x1F191: "cl", 0x1F192: "cool", 0x1F196: "ng", 0x1F197: "ok", 0x1F19A: "vs"}
 _CAPITAL_I = re.compile(r"[a-z]I|I[a-z]")
 _LATIN_WORD = re.compile("[A-Za-z]+")
+_ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalpha()})
 _NOT_SYLLABLES = re.compile(r"[^\x00-\x7f가-힣]+")
 
 
@@ -74,5 +75,6 @@ def _with_capital_i(text: str) -> str:
     """Return a text, and after it the words whose capital I may be a small L: bIood."""
     if not _CAPITAL_I.search(text):
         return text
-    words = (word for word in _LATIN_WORD.findall(text) if "I" in word and not word.isupper())
+    found = text.translate(_ASCII_WORD).split() if text.isascii() else _LATIN_WORD.findall(text)
+    words = [word for word in found if "I" in word and not word.isupper()]
     return "\n".join((text, " ".join(words).replace("I", "l")))

@@ -9,7 +9,7 @@ from functools import cache
 _LEADS, _VOWELS, _TAILS = "\u1100-\u1112", "\u1161-\u1175", "\u11a8-\u11c2"
 _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1-\uffdc]")
 _JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
-_TYPED_APART = re.compile(rf"(?<![^\W\d_])[{_JAMO}]++(?:[\W\d_]++[{_JAMO}]++)++")
+_TYPED_APART = re.compile(rf"[{_JAMO}](?<![^\W_].)(?:[\W\d_]++[{_JAMO}](?![^\W\d_]))++")
 _APART = re.compile(r"[\W\d_]+")
 _WITH_LOOSE = re.compile(rf"[가-힣]*+[{_JAMO}](?:[가-힣{_JAMO}lI1|丨r])*+")
 _SYLLABLE = re.compile("[가-힣]")

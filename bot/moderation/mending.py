@@ -17,6 +17,8 @@ _NO_LETTERS = re.compile(r"[\W\d_]+")
 _ASCII_SIGNS = str.maketrans(
     {chr(code): None for code in range(128) if not chr(code).isalpha() and not chr(code).isspace()}
 )
+_LONGEST_PIECE = 200
+"""A longer piece without a space is no word, however it is split. Saves the time of hostile texts."""
 _GAP = "\u02ee"  # a letter to re, so that one class has all that is to go and no space
 
 _MODEL_NUMBER = re.compile(r"[A-Z](?<![^\W_].)\d+\b", re.DOTALL)
@@ -67,9 +69,9 @@ def without_model_numbers(cased: str) -> str:
 def mended_words(lower: str) -> list[str]:
     """Return the words of a text in lower case without the signs and digits within."""
     text = english.separate_contractions(lower)
-    made = words_of(without_signs(without_listing(text)))
-    listed = [chunk for chunk in text.split() if _INNER_LISTING.search(chunk)]
-    made += words_of(without_signs("\n".join(listed)))
+    pieces = [piece for piece in without_listing(text).split() if len(piece) <= _LONGEST_PIECE]
+    listed = [chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)]
+    made = words_of(without_signs("\n".join(pieces + listed)))
     if not lower.isascii() and arabic.has_letters(lower):
         runs = (run for run in _ARABIC_RUN.findall(lower) if not run.isalpha())
         made += words_of(without_signs("\n".join(runs).translate(arabic.LEET)))
@@ -82,21 +84,16 @@ def words_in_shapes(lower: str) -> list[str]:
     1 and the like are i, and once more l; commas and brackets are spaces, and once more nothing.
     """
     text = _ascii(lower)
-    listed = " ".join(filter(_INNER_LISTING.search, text.split()))
-    versions = [text.translate(_ASCII_LISTING), listed] if listed else [text.translate(_ASCII_LISTING)]
-    versions = [version.translate(_ASCII_OTHERS) for version in versions]
-    both = [version.translate(table) for version in versions for table in _tables(version)]
-    mixed = [word for word in "\n".join(both).split() if not word.islower() and not word.isupper()]
+    listed = [chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)]
+    pieces = f"{text.translate(_ASCII_LISTING)}\n{chr(32).join(listed)}".translate(_ASCII_OTHERS)
+    both = [pieces.translate(table) for table in ((_AS_I, _AS_L) if _I_OR_L.search(pieces) else (_AS_I,))]
+    mixed = [word for word in " ".join(both).split() if not word.islower() and not word.isupper()]
     return "\n".join(mixed).lower().split()
 
 
 def all_words_in_shapes(lower: str) -> list[str]:
     """Return all words of a text in order, with digits and signs as letters."""
     return _ascii(lower).translate(_ASCII_LISTING).translate(_ASCII_OTHERS).translate(_AS_I).lower().split()
-
-
-def _tables(text: str) -> tuple[dict[int, str], ...]:
-    return (_AS_I, _AS_L) if _I_OR_L.search(text) else (_AS_I,)
 
 
 def _ascii(lower: str) -> str:

@@ -13,7 +13,7 @@ from bot.moderation.scripts import has_cjk, has_digit, numbered_words_of, words_
 from bot.moderation.stretching import squeeze
 
 _MASKED_LETTER = re.compile(r"[a-z][*#%]+[a-z]")
-_MASKED = re.compile(r"(?<![*#%])\b[a-z]++(?:[*#%]++[a-z]++)++")
+_MASKED = re.compile(r"(?<!\S)[^\w\s*#%]*+([a-z]++(?:[*#%]++[a-z]++)++)")
 _STARS = re.compile(r"\*+")
 _VOWELS = str.maketrans("aeiou*#%", "********")
 _ALONE = re.compile(r"(?<!\S)[^\w\s]*+(\w++)[^\w\s]*+(?!\S)")
@@ -82,7 +82,8 @@ class Readings:
         """Words with a star or the like for a letter, all vowels as stars: f*ck."""
         if not _MASKED_LETTER.search(self.lower):
             return frozenset()
-        return frozenset(map(mask, set(_MASKED.findall(self.lower))))
+        pieces = filter(_MASKED_LETTER.search, mending.without_listing(self.lower).split())
+        return frozenset(map(mask, set(_MASKED.findall(" ".join(pieces)))))
 
 
 def mask(word: str) -> str:

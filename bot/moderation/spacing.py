@@ -12,7 +12,7 @@ from bot.moderation.mending import as_letters, as_letters_with_l
 from bot.moderation.scripts import ARABIC, HANGUL, numbered_words_of
 
 _SPACED = re.compile(r" \S(?= )(?: \S(?= ))+")
-_WIDE_GAP = re.compile(r"[^\S\n]{2,}")
+_WIDE_GAP = re.compile("  +")
 _GAP = " \u02ee\u02ee "  # a word of two letters
 _BEFORE = ("a", "i", "و")
 _SYLLABLES = re.compile(rf" [{HANGUL}] (?:[{HANGUL}] )*+[{HANGUL}]*+")
@@ -30,7 +30,7 @@ _LAST_LETTER_APART = re.compile(r" ([a-z]{2,}) ([b-hj-z])(?= )")
 def spaced_runs(lower: str, words: list[str]) -> list[str]:
     """Return the runs of single letters, joined: b l o o d, b . l . o . o . d; wide gaps end a run too."""
     runs = _SPACED.findall(f" {' '.join(words)} ")
-    if runs and _WIDE_GAP.search(lower):
+    if runs and "  " in lower:
         runs += _SPACED.findall(f" {' '.join(numbered_words_of(_WIDE_GAP.sub(_GAP, lower)))} ")
     return "\n".join(runs).replace(" ", "").split("\n") if runs else []
 
