@@ -39,11 +39,8 @@ def found(text: Clauses, terms: Iterable[str]) -> set[str]:
     """Return which terms a text holds; a term is one string without spaces and signs."""
     budget = [MAX_EXPLAINED]
     unbroken = text.clauses.replace("\n", "")
-    characters = frozenset(unbroken)
     made = set()
     for term in terms:
-        if not characters.issuperset(term):
-            continue
         if any(_holds(version, term, budget) for version in text.versions):
             made.add(term)
         elif len(term) > 1 and term in unbroken and len(unbroken) < len(text.clauses):

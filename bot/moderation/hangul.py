@@ -44,7 +44,7 @@ def part_jamo(text: str) -> tuple[str, str]:
 
     ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing.
     """
-    loose = _WITH_LOOSE.findall(text)
+    loose = list(dict.fromkeys(_WITH_LOOSE.findall(text)))
     loose += [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
     decomposed = unicodedata.normalize("NFKD", "\n".join(loose))
     joined, lone = _compose(decomposed), _compose_without_lone(decomposed)

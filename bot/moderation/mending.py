@@ -17,7 +17,7 @@ _NO_LETTERS = re.compile(r"[\W\d_]+")
 _ASCII_SIGNS = str.maketrans(
     {chr(code): None for code in range(128) if not chr(code).isalpha() and not chr(code).isspace()}
 )
-_LONGEST_PIECE = 200
+_LONGEST_PIECE = 100
 """A longer piece without a space is no word, however it is split. Saves the time of hostile texts."""
 _GAP = "\u02ee"  # a letter to re, so that one class has all that is to go and no space
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from bot.moderation import arabic, chinese, hangul, mending, spacing
 from bot.moderation.characters import skeleton
-from bot.moderation.scripts import has_cjk, has_digit, numbered_words_of, words_of
+from bot.moderation.scripts import has_digit, numbered_words_of, words_of
 from bot.moderation.stretching import squeeze
 
 _MASKED_LETTER = re.compile(r"[a-z][*#%]+[a-z]")
@@ -68,9 +68,9 @@ class Readings:
         return frozenset(_ALONE.findall(self.lower))
 
     @cached_property
-    def clauses(self) -> chinese.Clauses | None:
-        """The text as Chinese; None where it has no Han."""
-        return chinese.read_clauses(self.lower) if has_cjk(self.lower) else None
+    def clauses(self) -> chinese.Clauses:
+        """The text as Chinese."""
+        return chinese.read_clauses(self.lower)
 
     @cached_property
     def syllables(self) -> str:
@@ -96,19 +96,16 @@ def read(text: str) -> Readings:
     cased = skeleton(text)
     lower = hangul.without_blooming(cased.casefold())
     plain = words_of(lower)
-    chunks = lower.split()
-    words = [*plain, *spacing.words_in_pieces(chunks)]
-    signed = "\n".join([chunk for chunk in chunks if not chunk.isalpha()])
+    words = [*plain, *spacing.words_in_pieces(lower.split())]
+    signed = "\n".join(dict.fromkeys([chunk for chunk in cased.split() if not chunk.isalpha()]))
     numbered = plain
     if signed:
-        words += mending.mended_words(signed)
-        shaped = signed
+        words += mending.mended_words(signed.casefold())
         if has_digit(signed):
             numbered = numbered_words_of(lower)
             words += numbered
-            if (others := mending.without_model_numbers(cased)) != cased:
-                shaped = "\n".join([chunk for chunk in others.casefold().split() if not chunk.isalpha()])
-        words += mending.words_in_shapes(shaped)
+            signed = mending.without_model_numbers(signed)
+        words += mending.words_in_shapes(signed.casefold())
     runs = spacing.spaced_runs(lower, numbered)
     words += spacing.words_of_runs(runs)
     once = list(dict.fromkeys(words))

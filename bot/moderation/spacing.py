@@ -11,8 +11,9 @@ import re
 from bot.moderation.mending import as_letters, as_letters_with_l
 from bot.moderation.scripts import ARABIC, HANGUL, numbered_words_of
 
-_SPACED = re.compile(r" \S(?= )(?: \S(?= ))+")
+_SPACED = re.compile(r" \S(?: \S)+(?= )")
 _WIDE_GAP = re.compile("  +")
+_WIDE_GAP_IN_RUN = re.compile(r" \w  +\w ")
 _GAP = " \u02ee\u02ee "  # a word of two letters
 _BEFORE = ("a", "i", "و")
 _SYLLABLES = re.compile(rf" [{HANGUL}] (?:[{HANGUL}] )*+[{HANGUL}]*+")
@@ -30,14 +31,14 @@ _LAST_LETTER_APART = re.compile(r" ([a-z]{2,}) ([b-hj-z])(?= )")
 def spaced_runs(lower: str, words: list[str]) -> list[str]:
     """Return the runs of single letters, joined: b l o o d, b . l . o . o . d; wide gaps end a run too."""
     runs = _SPACED.findall(f" {' '.join(words)} ")
-    if runs and "  " in lower:
+    if runs and _WIDE_GAP_IN_RUN.search(lower):
         runs += _SPACED.findall(f" {' '.join(numbered_words_of(_WIDE_GAP.sub(_GAP, lower)))} ")
     return "\n".join(runs).replace(" ", "").split("\n") if runs else []
 
 
 def spaced_syllables(words: list[str]) -> str:
     """Return the syllables that stand alone, and the word after them, one space between; a line for each run."""
-    return "".join(f"{run} \n" for run in _SYLLABLES.findall(f" {' '.join(words)} "))
+    return " \n".join((*_SYLLABLES.findall(f" {' '.join(words)} "), ""))
 
 
 def words_of_runs(runs: list[str]) -> list[str]:

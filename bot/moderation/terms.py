@@ -152,7 +152,7 @@ class Terms:
         for sign, numbers in self._signs.items():
             if sign in text.lower:
                 yield from numbers
-        if self._chinese and text.clauses is not None:
+        if self._chinese and self._may_hold_chinese(text):
             for term in chinese.found(text.clauses, self._chinese):
                 yield from self._chinese[term]
         if text.masked:
@@ -163,6 +163,16 @@ class Terms:
         if self._phrases:
             yield from self._numbers_of_phrases(text, hits)
 
+    def _may_hold_chinese(self, text: Readings) -> bool:
+        """Return whether a text holds every character of one of the Chinese terms."""
+        pattern = self._chinese_characters
+        there = set() if text.lower.isascii() else set(pattern.findall(text.lower))
+        return any(there.issuperset(term) for term in self._chinese) if there else False
+
+    @cached_property
+    def _chinese_characters(self) -> re.Pattern[str]:
+        return re.compile(f"[{''.join(map(re.escape, sorted(set(chain.from_iterable(self._chinese)))))}]")
+
     def _hits(self, text: Readings) -> Hits:
         hits: Hits = defaultdict(set)
         common = self._keys & text.keys
@@ -172,8 +182,9 @@ class Terms:
                     owns = {own for form, own in self._forms[key] if is_stretched(word, form)}
                     hits[word] |= owns
         if self._nouns and text.has_hangul:
-            for word in {word for word in chain(text.words, filter(str.isalpha, text.squeezed)) if word[0] in self._noun_heads}:
-                self._add_nouns(hits, word)
+            for word in chain(text.words, text.keys):
+                if word[0] in self._noun_heads:
+                    self._add_nouns(hits, word)
         if self._has_arabic and text.has_arabic:
             for word, key in zip(text.words, text.squeezed, strict=True):
                 if word[0] in arabic.FIRST_CLITICS:
