@@ -12,8 +12,8 @@ from bot.moderation.characters import skeleton
 from bot.moderation.scripts import has_digit, numbered_words_of, words_of
 from bot.moderation.stretching import squeeze
 
-_MASKED_LETTER = re.compile(r"[a-z][*#%]+[a-z]")
-_MASKED = re.compile(r"(?<!\S)[^\w\s*#%]*+([a-z]++(?:[*#%]++[a-z]++)++)")
+_MASKS = "*#%"
+_ASCII_MASKED = str.maketrans({chr(code): " " for code in range(128) if not (chr(code).isalpha() or chr(code) in _MASKS)})
 _STARS = re.compile(r"\*+")
 _VOWELS = str.maketrans("aeiou*#%", "********")
 _ALONE = re.compile(r"(?<!\S)[^\w\s]*+(\w++)[^\w\s]*+(?!\S)")
@@ -80,10 +80,11 @@ class Readings:
     @cached_property
     def masked(self) -> frozenset[str]:
         """Words with a star or the like for a letter, all vowels as stars: f*ck."""
-        if not _MASKED_LETTER.search(self.lower):
+        if not any(sign in self.lower for sign in _MASKS):
             return frozenset()
-        pieces = filter(_MASKED_LETTER.search, mending.without_listing(self.lower).split())
-        return frozenset(map(mask, set(_MASKED.findall(" ".join(pieces)))))
+        pieces = self.lower.encode("ascii", "ignore").decode().translate(_ASCII_MASKED).split()
+        signed = {piece.rstrip(_MASKS) for piece in pieces if not piece.isalpha() and piece[0] not in _MASKS}
+        return frozenset(mask(piece) for piece in signed if not piece.isalpha())
 
 
 def mask(word: str) -> str:
@@ -103,7 +104,7 @@ def read(text: str) -> Readings:
         words += mending.mended_words(signed.casefold())
         if has_digit(signed):
             numbered = numbered_words_of(lower)
-            words += numbered
+            words += [word for word in numbered if not word.isalpha()]
             signed = mending.without_model_numbers(signed)
         words += mending.words_in_shapes(signed.casefold())
     runs = spacing.spaced_runs(lower, numbered)

@@ -22,7 +22,7 @@ _SHORT_WORDS = (
     "ad|am|an|as|at|be|by|do|dr|ex|go|he|hi|if|in|is|it|la|le|me|mr|ms|my|no|of|oh|ok|on|or|pm|re|so|st|to|tv|uk|up|us|vs|we"
     "|من|في|لا|ما|هو|هي|عن|او|ان|كل|قد|لم|لن|يا|بل|ثم|مع|اذ"
 )
-_PIECE = rf" (?!(?:{_SHORT_WORDS}) )[a-z{ARABIC}]{{1,2}}(?= )"
+_PIECE = rf" (?:[a-z{ARABIC}](?= )|(?!(?:{_SHORT_WORDS}) )[a-z{ARABIC}]{{2}}(?= ))"
 _PIECES = re.compile(rf"{_PIECE}(?:{_PIECE}){{2,}}")
 _FIRST_LETTER_APART = re.compile(r" ([b-hj-z]) (?=([a-z]{2,}) )")
 _LAST_LETTER_APART = re.compile(r" ([a-z]{2,}) ([b-hj-z])(?= )")

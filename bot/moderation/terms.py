@@ -122,7 +122,7 @@ class Terms:
 
     @cached_property
     def _noun_heads(self) -> frozenset[str]:
-        return frozenset(noun[0] for noun in self._nouns)
+        return frozenset(noun[:2] for noun in self._nouns)
 
     @cached_property
     def _noun_lengths(self) -> list[int]:
@@ -152,8 +152,8 @@ class Terms:
         for sign, numbers in self._signs.items():
             if sign in text.lower:
                 yield from numbers
-        if self._chinese and self._may_hold_chinese(text):
-            for term in chinese.found(text.clauses, self._chinese):
+        if self._chinese and (possible := self._possible_chinese(text)):
+            for term in chinese.found(text.clauses, possible):
                 yield from self._chinese[term]
         if text.masked:
             for masked in self._masks.keys() & text.masked:
@@ -163,11 +163,11 @@ class Terms:
         if self._phrases:
             yield from self._numbers_of_phrases(text, hits)
 
-    def _may_hold_chinese(self, text: Readings) -> bool:
-        """Return whether a text holds every character of one of the Chinese terms."""
+    def _possible_chinese(self, text: Readings) -> list[str]:
+        """Return the Chinese terms all of whose characters a text holds."""
         pattern = self._chinese_characters
         there = set() if text.lower.isascii() else set(pattern.findall(text.lower))
-        return any(there.issuperset(term) for term in self._chinese) if there else False
+        return [term for term in self._chinese if there.issuperset(term)] if there else []
 
     @cached_property
     def _chinese_characters(self) -> re.Pattern[str]:
@@ -183,7 +183,7 @@ class Terms:
                     hits[word] |= owns
         if self._nouns and text.has_hangul:
             for word in chain(text.words, text.keys):
-                if word[0] in self._noun_heads:
+                if word[:2] in self._noun_heads or word[0] in self._noun_heads:
                     self._add_nouns(hits, word)
         if self._has_arabic and text.has_arabic:
             for word, key in zip(text.words, text.squeezed, strict=True):
