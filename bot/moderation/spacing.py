@@ -37,7 +37,7 @@ def spaced_runs(lower: str, words: list[str]) -> list[str]:
 
 
 def spaced_syllables(words: list[str]) -> str:
-    """Return the syllables that stand alone, and the word after them, one space between; a line for each run."""
+    """Return the syllables that stand alone, and the word after them; a line for each run."""
     return " \n".join((*_SYLLABLES.findall(f" {' '.join(words)} "), ""))
 
 
