@@ -10,7 +10,8 @@ from bot.moderation.scripts import CJK
 from bot.moderation.tables import read_words
 
 _CLAUSE = re.compile(r"[,;:!?。、\n]+")
-_OTHER_SIGNS = re.compile(r"[^\w\n]+")
+_BETWEEN_ASCII = re.compile(r"(?<=[a-z0-9])[^\w\n]+(?=[a-z0-9])")
+_OTHER_SIGNS = re.compile(r"[^\w\n\t]+")
 _NUMBER = re.compile(rf"\d++(?=[{CJK}])")
 _DOUBLED = re.compile(r"(.)(?=\1)")
 _NUMERALS = "零一二三四五六七八九十百"
@@ -29,8 +30,9 @@ class Clauses:
 
 
 def read_clauses(text: str) -> Clauses:
-    """Return the clauses of a text in lower case."""
-    clauses = _OTHER_SIGNS.sub("", _CLAUSE.sub("\n", text)).replace("_", "")
+    """Return the clauses of a text in lower case; tabs separate words in Latin letters."""
+    clauses = _BETWEEN_ASCII.sub("\t", _CLAUSE.sub("\n", text.replace("_", " ").replace("\t", " ")))
+    clauses = _OTHER_SIGNS.sub("", clauses)
     without_numbers = _NUMBER.sub("", clauses)
     versions = [clauses, without_numbers, _DOUBLED.sub("", without_numbers)]
     return Clauses(clauses=clauses, versions=tuple(dict.fromkeys(versions)))
@@ -69,7 +71,9 @@ def _inside_word(text: str, start: int, end: int) -> bool:
 def _goes_on(inside: str, outside: str) -> bool:
     if inside in _NUMERALS:
         return outside != "" and outside in _NUMERALS
-    return inside.isascii() and outside.isascii() and outside.isalnum()
+    if not (inside.isascii() and outside.isascii()):
+        return False
+    return (inside.isdigit() and outside.isdigit()) or (inside.isalpha() and outside.isalpha())
 
 
 def _explained(text: str, start: int, end: int) -> bool:

@@ -117,7 +117,7 @@ _VERBAL = re.compile(
 
 @cache
 def _particles() -> tuple[frozenset[str], frozenset[str]]:
-    """Return what may follow a noun of one syllable, and any other: 들, a particle, a second one after some."""
+    """Return what may follow a noun of one syllable, and what any other: 들, particles, two particles."""
     data = {name: words.split() for name, words in read_lists("korean_particles.toml").items()}
     stacked = {first + second for first in data["stacking"] for second in data["second"]}
     every = {plural + one for plural in ("", "들") for one in {"", *data["first"], *stacked}}

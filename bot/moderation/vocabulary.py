@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import chain
 
 from bot.moderation import arabic, english, hangul
 from bot.moderation.readings import Readings, mask
@@ -38,9 +37,8 @@ class Vocabulary:
                 if key in common:
                     hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form)}
         if self._nouns and text.has_hangul:
-            for word in chain(text.words, text.keys):
-                if word[:2] in self._noun_heads or word[0] in self._noun_heads:
-                    self._add_nouns(hits, word)
+            self._add_nouns(hits, text.words)
+            self._add_nouns(hits, filter(str.isalpha, text.keys))
         if self._has_arabic and text.has_arabic:
             for word, key in zip(text.words, text.squeezed, strict=True):
                 if word[0] in arabic.FIRST_CLITICS:
@@ -86,11 +84,14 @@ class Vocabulary:
         """The Korean words, and each with a space before each syllable."""
         return [(noun, "".join(map(" {}".format, noun))) for noun in self._nouns if len(noun) > 1]
 
-    def _add_nouns(self, hits: Hits, word: str) -> None:
-        for length in self._noun_lengths:
-            noun = word[:length]
-            if noun in self._nouns and hangul.is_ending(word[length:], noun):
-                hits[word].add(noun)
+    def _add_nouns(self, hits: Hits, words: Iterable[str]) -> None:
+        heads = self._noun_heads
+        for word in words:
+            if word[:2] in heads or word[0] in heads:
+                for length in self._noun_lengths:
+                    noun = word[:length]
+                    if noun in self._nouns and hangul.is_ending(word[length:], noun):
+                        hits[word].add(noun)
 
     def _add_with_clitics(self, hits: Hits, word: str, key: str) -> None:
         for length, clitics in enumerate(arabic.prefixes(), start=1):
