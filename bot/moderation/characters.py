@@ -32,6 +32,8 @@ _LATIN_LETTERS = {
     "\U0001f170": 26,  # white on black squares
     "\U0001f1e6": 26,  # flags
 }
+_LONGEST_EXPANSION = 4
+"""Of one character; the few longer ones are whole sentences in Arabic."""
 _PAIRS = {0x1F18E: "ab", 0x1F191: "cl", 0x1F192: "cool", 0x1F196: "ng", 0x1F197: "ok", 0x1F19A: "vs"}
 _CAPITAL_I = re.compile(r"[a-z]I|I[a-z]")
 _LATIN_WORD = re.compile("[A-Za-z]+")
@@ -52,7 +54,8 @@ def _letters() -> dict[int, str]:
         decomposed = unicodedata.normalize("NFKD", character)
         if decomposed != character or unicodedata.category(character) in ("Mn", "Me", "Cf"):
             kept = (part for part in decomposed if unicodedata.category(part) not in ("Mn", "Me", "Cf"))
-            made[code] = "".join(kept).translate(special)
+            letters = "".join(kept).translate(special)
+            made[code] = letters if len(letters) <= _LONGEST_EXPANSION else " "
     return made | special
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from bot.moderation.scripts import CJK
 from bot.moderation.tables import read_words
@@ -36,6 +37,16 @@ def read_clauses(text: str) -> Clauses:
     without_numbers = _NUMBER.sub("", clauses)
     versions = [clauses, without_numbers, _DOUBLED.sub("", without_numbers)]
     return Clauses(clauses=clauses, versions=tuple(dict.fromkeys(versions)))
+
+
+@lru_cache(maxsize=4096)
+def loose_pattern(term: str) -> re.Pattern[str]:
+    """Match the characters of a term in order, repeated or not, with any signs and numbers between them.
+
+    The term has no digits, so that the pattern never goes back.
+    """
+    repeated = (f"{re.escape(character)}+" for character in term)
+    return re.compile(rf"(?<!{re.escape(term[0])})" + r"[\W\d_]*".join(repeated))
 
 
 def found(text: Clauses, terms: Iterable[str]) -> set[str]:

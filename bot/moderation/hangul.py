@@ -13,7 +13,7 @@ _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1
 _JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
 _TYPED_APART = re.compile(rf"[{_JAMO}](?<![^\W_].)(?:[\W\d_]++[{_JAMO}](?![^\W\d_]))++")
 _APART = re.compile(r"[\W\d_]+")
-_WITH_LOOSE = re.compile(rf"[가-힣]*+[{_JAMO}](?:[가-힣{_JAMO}lI1|丨r])*+")
+_WITH_LOOSE = re.compile(rf"(?<![가-힣{_JAMO}])[가-힣]*+[{_JAMO}](?:[가-힣{_JAMO}lI1|丨r])*+")
 _SYLLABLE = re.compile("[가-힣]")
 
 # NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
@@ -43,7 +43,7 @@ def has_loose_jamo(text: str) -> bool:
 
 def has_hangul(text: str) -> bool:
     """Return whether a text holds syllables."""
-    return _SYLLABLE.search(text) is not None
+    return not text.isascii() and _SYLLABLE.search(text) is not None
 
 
 def part_jamo(text: str) -> tuple[str, str]:

@@ -19,9 +19,9 @@ _ASCII_SIGNS = str.maketrans(
 )
 _LONGEST_PIECE = 100
 """A longer piece without a space is no word, however it is split. Saves the time of hostile texts."""
+_LONGEST_LISTED = 32
 _GAP = "\u02ee"  # a letter to re, so that one class has all that is to go and no space
 
-_MODEL_NUMBER = re.compile(r"[A-Z](?<![^\W_].)\d+\b", re.DOTALL)
 _SHOUTING = re.compile(r"[!?](?<![!?].)[!?]*+(?!\S)", re.DOTALL)
 _PICTURED = {"||": "", "()": "O", "[]": "O", "\\/\\/": "W", "/\\": "A", "\\/": "V", "|-|": "H", "vv": "W"}
 _SHAPES = dict(zip("0123456789@$!|+", "OIZEASGTBGASIIT", strict=True))  # capitals: no letters of the text
@@ -29,7 +29,6 @@ _AS_I = str.maketrans(_SHAPES)
 _AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "L"))
 _ASCII_OTHERS = {code: None for code in _ASCII_SIGNS if chr(code) not in _SHAPES}
 _AS_I_AND_L = str.maketrans(_SHAPES | {"1": "L", "|": "L"})
-_I_OR_L = re.compile(r"[1!|]")
 _ARABIC_RUN = re.compile(rf"[{ARABIC}0-9!|]+")
 
 
@@ -62,41 +61,45 @@ def as_letters_with_l(text: str) -> str:
     return _with_other_shapes(text).translate(_AS_L).lower()
 
 
-def without_model_numbers(cased: str) -> str:
-    """Return a text without A55, F16 and the like, which are no words with digits for letters."""
-    return _MODEL_NUMBER.sub(" ", cased)
-
-
 def mended_words(lower: str) -> list[str]:
     """Return the words of a text in lower case without the signs and digits within."""
     text = english.separate_contractions(lower)
-    pieces = [piece for piece in without_listing(text).split() if len(piece) <= _LONGEST_PIECE]
-    listed = [
-        chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)
-    ]
-    made = words_of(without_signs("\n".join(pieces + listed)))
+    pieces = without_listing(text).split()
+    pieces = [piece for piece in pieces if not piece.isalpha() and len(piece) <= _LONGEST_PIECE]
+    made = words_of(without_signs("\n".join(pieces + _listed(text))))
     if not lower.isascii() and arabic.has_letters(lower):
         runs = (run for run in _ARABIC_RUN.findall(lower) if not run.isalpha())
         made += words_of(without_signs("\n".join(runs).translate(arabic.LEET)))
     return made
 
 
-def words_in_shapes(lower: str) -> list[str]:
+def words_in_shapes(lower: str, model_numbers: frozenset[str]) -> list[str]:
     """Return the words in which digits and signs stand for Latin letters by their shape: bl00d, a$$.
 
-    1 and the like are i, and once more l; commas and brackets are spaces, and once more nothing.
+    1 and the like are i, and once more l; commas and brackets are spaces, and once more nothing. A model
+    number such as A55 is no such word.
     """
     text = _ascii(lower)
-    listed = [
-        chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)
+    mixed = _mixed(text.translate(_ASCII_LISTING), model_numbers)
+    with_l = [piece for piece in mixed if "1" in piece or "!" in piece or "|" in piece]
+    with_both = [piece for piece in with_l if "1" in piece and ("!" in piece or "|" in piece)]
+    mixed += _mixed("\n".join(_listed(text)), model_numbers)
+    versions = ((mixed, _AS_I), (with_l, _AS_L), (with_both, _AS_I_AND_L))
+    return "\n".join(["\n".join(chosen).translate(table) for chosen, table in versions]).lower().split()
+
+
+def _listed(text: str) -> list[str]:
+    """Return the short chunks with commas or brackets within: b,l,o,o,d and n(u)de."""
+    return [chunk for chunk in text.split() if len(chunk) <= _LONGEST_LISTED and _INNER_LISTING.search(chunk)]
+
+
+def _mixed(text: str, model_numbers: frozenset[str]) -> list[str]:
+    """Return the pieces that have both letters and shapes; those beyond ASCII are capitals by now."""
+    return [
+        piece
+        for piece in text.translate(_ASCII_OTHERS).split()
+        if not (piece.isalpha() and piece.islower()) and piece.upper() != piece and piece not in model_numbers
     ]
-    pieces = f"{text.translate(_ASCII_LISTING)}\n{chr(32).join(listed)}".translate(_ASCII_OTHERS)
-    both = [
-        pieces.translate(table)
-        for table in ((_AS_I, _AS_L, _AS_I_AND_L) if _I_OR_L.search(pieces) else (_AS_I,))
-    ]
-    mixed = [word for word in " ".join(both).split() if not word.islower() and not word.isupper()]
-    return "\n".join(mixed).lower().split()
 
 
 def all_words_in_shapes(lower: str) -> list[str]:

@@ -30,7 +30,7 @@ class Readings:
     plain: list[str]
     """Its words in order."""
     words: list[str]
-    """Every word of every reading, once."""
+    """Every word of every reading, once; none has a digit."""
     squeezed: list[str]
     """The same without repeated letters, in the same order."""
     runs: list[str]
@@ -51,12 +51,17 @@ class Readings:
         """Whether it has Arabic letters."""
         return arabic.has_letters(self.lower)
 
+    @cached_property
+    def numbered(self) -> list[str]:
+        """Its words with their digits, in order."""
+        return numbered_words_of(self.lower) if has_digit(self.lower) else self.plain
+
     @property
     def sequences(self) -> Iterator[list[str]]:
         """The words in order: as they stand, with digits, without inner signs, with digits as letters."""
         yield self.plain
-        if (numbered := numbered_words_of(self.lower)) != self.plain:
-            yield numbered
+        if self.numbered != self.plain:
+            yield self.numbered
         mended = words_of(mending.without_signs(mending.without_listing(self.lower)))
         if mended != self.plain:
             yield mended
@@ -86,12 +91,12 @@ class Readings:
             return frozenset()
         pieces = self.lower.encode("ascii", "ignore").decode().translate(_ASCII_MASKED).split()
         signed = {piece.rstrip(_MASKS) for piece in pieces if not piece.isalpha() and piece[0] not in _MASKS}
-        return frozenset(mask(piece) for piece in signed if not piece.isalpha())
+        return frozenset(mask("\n".join(piece for piece in signed if not piece.isalpha())).split())
 
 
-def mask(word: str) -> str:
-    """Return a word with one star for each run of vowels."""
-    return _STARS.sub("*", squeeze(word.translate(_VOWELS)))
+def mask(words: str) -> str:
+    """Return words, each with one star for each run of vowels."""
+    return _STARS.sub("*", squeeze(words.translate(_VOWELS)))
 
 
 def read(text: str) -> Readings:
@@ -103,14 +108,22 @@ def read(text: str) -> Readings:
     signed = "\n".join(dict.fromkeys([chunk for chunk in cased.split() if not chunk.isalpha()]))
     numbered = plain
     if signed:
-        words += mending.mended_words(signed.casefold())
+        folded = signed.casefold()
+        words += mending.mended_words(folded)
+        model_numbers: frozenset[str] = frozenset()
         if has_digit(signed):
             numbered = numbered_words_of(lower)
-            words += [word for word in numbered if not word.isalpha()]
-            signed = mending.without_model_numbers(signed)
-        words += mending.words_in_shapes(signed.casefold())
+            model_numbers = _model_numbers(signed)
+        words += mending.words_in_shapes(folded, model_numbers)
     runs = spacing.spaced_runs(lower, numbered)
     words += spacing.words_of_runs(runs)
     once = list(dict.fromkeys(words))
     squeezed = squeeze("\n".join(once)).split("\n")
     return Readings(lower=lower, plain=plain, words=once, squeezed=squeezed, runs=runs)
+
+
+def _model_numbers(cased: str) -> frozenset[str]:
+    """Return A55, F16 and the like, in lower case."""
+    words = numbered_words_of(cased.encode("ascii", "ignore").decode())
+    numbered = (word for word in words if word[-1].isdigit())
+    return frozenset(word.casefold() for word in numbered if word[0].isupper() and word[1:].isdigit())

@@ -11,9 +11,7 @@ import re
 from bot.moderation.mending import as_letters, as_letters_with_l
 from bot.moderation.scripts import ARABIC, HANGUL, numbered_words_of
 
-_AROUND_WORDS = ',.;:!?()[]{}<>"/\\*_~`|'
-_ASCII_AROUND_WORDS = str.maketrans(dict.fromkeys(_AROUND_WORDS, " "))
-_ANY_AROUND_WORDS = re.compile(rf"[{re.escape(_AROUND_WORDS)}。、]+")
+_AROUND_WORDS = ',.;:!?()[]{}<>"/\\*_~`|。、'
 _SPACED = re.compile(r" \S(?: \S)+(?= )")
 _WIDE_GAP = re.compile("  +")
 _WIDE_GAP_IN_RUN = re.compile(r" \w  +\w ")
@@ -56,11 +54,7 @@ def words_of_runs(runs: list[str]) -> list[str]:
 
 def words_in_pieces(lower: str) -> list[str]:
     """Return the words that spaces split: one letter apart (b lood), or pieces of two letters (bl oo d)."""
-    if lower.isascii():
-        chunks = lower.translate(_ASCII_AROUND_WORDS).split()
-    else:
-        chunks = _ANY_AROUND_WORDS.sub(" ", lower).split()
-    text = f" {' '.join(chunks)} "
+    text = f" {' '.join([chunk.strip(_AROUND_WORDS) for chunk in lower.split()])} "
     made = [run.replace(" ", "") for run in _PIECES.findall(text)]
     made += [run[1:] for run in made if run.startswith(_BEFORE)]
     made += [first + rest for first, rest in _FIRST_LETTER_APART.findall(text)]

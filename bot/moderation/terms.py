@@ -28,6 +28,7 @@ _SHAPE_IN_TERM = re.compile(r"[@$€£]|(?<=[a-z])[!|+](?=[a-z])")
 _MASK_IN_TERM = re.compile(r"(?<=[a-z])[*#%]+(?=[a-z])")
 _SHORTEST_JOINED_PHRASE = 5
 _SHORTEST_INSIDE_RUN = 5
+_FEW = 6
 
 Numbers = defaultdict[str, set[int]]
 """For what is looked for, the places in the list of the terms that ask for it."""
@@ -114,9 +115,14 @@ class Terms:
             yield from self._numbers_of_phrases(text, hits)
 
     def _possible_chinese(self, text: Readings) -> list[str]:
-        """Return the Chinese terms all of whose characters a text holds."""
+        """Return the Chinese terms all of whose characters a text holds, and of few only those in order."""
         there = set() if text.lower.isascii() else set(self._chinese_character.findall(text.lower))
-        return [term for term in self._chinese if there.issuperset(term)] if there else []
+        possible = [term for term in self._chinese if there.issuperset(term)] if there else []
+        if len(possible) > _FEW:
+            return possible
+        return [
+            term for term in possible if has_digit(term) or chinese.loose_pattern(term).search(text.lower)
+        ]
 
     @cached_property
     def _chinese_character(self) -> re.Pattern[str]:
@@ -134,13 +140,18 @@ class Terms:
 
     def _numbers_of_phrases(self, text: Readings, hits: Hits) -> Iterator[int]:
         there = set().union(*hits.values())
-        lengths = {len(phrase) for phrase in self._phrases if there.issuperset(phrase)}
-        for sequence in text.sequences if lengths else ():
+        possible = [phrase for phrase in self._phrases if there.issuperset(phrase)]
+        if not possible:
+            return
+        asked = frozenset(chain.from_iterable(possible))
+        owns = {word: own & asked for word, own in hits.items() if own & asked}
+        lengths = set(map(len, possible))
+        for sequence in text.sequences:
             for length in lengths:
-                for words in set(zip(*(sequence[start:] for start in range(length)), strict=False)):
-                    if all(word in hits for word in words):
-                        for phrase in product(*(hits[word] for word in words)):
-                            yield from self._phrases.get(phrase, ())
+                neighbours = zip(*(sequence[start:] for start in range(length)), strict=False)
+                for words in {words for words in neighbours if words[0] in owns and words[1] in owns}:
+                    for phrase in product(*(owns.get(word, ()) for word in words)):
+                        yield from self._phrases.get(phrase, ())
 
 
 def _numbers_of(found: Iterable[str], numbers: Numbers) -> Iterator[int]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from bot.moderation import arabic, english, hangul
 from bot.moderation.readings import Readings, mask
-from bot.moderation.scripts import is_arabic, is_hangul, is_latin
+from bot.moderation.scripts import has_digit, is_arabic, is_hangul, is_latin
 from bot.moderation.stretching import is_stretched, is_stretched_end, squeeze
 
 _FEWEST_CONSONANTS = 2
@@ -23,6 +23,7 @@ class Vocabulary:
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = frozenset(words)
+        self._numbered = frozenset(filter(has_digit, self._words))
         self._nouns = frozenset(filter(is_hangul, self._words))
         self._noun_lengths = sorted(set(map(len, self._nouns)))
         self._noun_heads = frozenset(noun[:2] for noun in self._nouns)
@@ -38,11 +39,15 @@ class Vocabulary:
                     hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form)}
         if self._nouns and text.has_hangul:
             self._add_nouns(hits, text.words)
-            self._add_nouns(hits, filter(str.isalpha, text.keys))
+            self._add_nouns(hits, text.keys)
         if self._has_arabic and text.has_arabic:
             for word, key in zip(text.words, text.squeezed, strict=True):
                 if word[0] in arabic.FIRST_CLITICS:
                     self._add_with_clitics(hits, word, key)
+        if self._numbered and has_digit(text.lower):
+            self._add_nouns(hits, (word for word in text.numbered if not word.isalpha()))
+            for word in self._numbered.intersection(text.numbered):
+                hits[word].add(word)
         return hits
 
     def masked(self, text: Readings) -> set[str]:
