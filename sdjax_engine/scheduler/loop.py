@@ -24,9 +24,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.errors import EngineError, PaintingFailed
 from sdjax_engine.lane.device_lane import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
-from sdjax_engine.request import EngineError, Image, Lane, PaintingFailed, Trouble
+from sdjax_engine.request import Image, Lane, SafetyScores, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, moving_mean
 from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 from sdjax_engine.scheduler.pending import PendingRequest
@@ -84,8 +85,18 @@ class Scheduler:
         self._table.queues[queue.lane] = queue
 
     def join(self, pending: PendingRequest) -> None:
-        """Put a request at the end of its lane's queue."""
+        """Put a request at the end of its lane's queue; at the front for its second pass."""
         self._table.join(pending, self._clock())
+
+    @property
+    def has_onward(self) -> bool:
+        """Whether a request waits to be put into the lane of its second pass."""
+        return bool(self._table.onward)
+
+    def take_onward(self) -> list[PendingRequest]:
+        """Return the requests that go on with their second pass, the newest first; they are here no more."""
+        onward, self._table.onward = self._table.onward[::-1], []
+        return onward
 
     def leave(self, pending: PendingRequest) -> None:
         """Drop a request that was cancelled; it may be unknown here."""
@@ -244,17 +255,11 @@ class Scheduler:
         seconds = self._clock() - pending.seated_at
         if batch.run is not None:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
-        negative, prompt = pending.prepared.facts
-        image = Image(
-            request=pending.prepared.request,
-            pixels=pixels,
-            seconds=seconds,
-            prompt=prompt,
-            negative_prompt=negative,
-            safety=safety,
-        )
         self._table.remove(pending)
-        pending.give(image)
+        if pending.begin_second_pass(pixels, seconds=seconds):
+            self._table.onward.append(pending)
+        else:
+            pending.give(image_of(pending, pixels, safety, seconds=seconds))
         if queue.previews is not None and queue.previews.latent_rgb.learns:
             with without_previews(queue):
                 queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)
@@ -340,6 +345,21 @@ class Scheduler:
     def _fail(self, pending: PendingRequest, error: EngineError) -> None:
         self._table.remove(pending)
         pending.fail(error)
+
+
+def image_of(
+    pending: PendingRequest, pixels: npt.NDArray[np.uint8], safety: SafetyScores | None, *, seconds: float
+) -> Image:
+    """Return the answer to a request from the picture of its last pass, which took `seconds`."""
+    negative, prompt = pending.prepared.facts
+    return Image(
+        request=pending.request,
+        pixels=pixels,
+        seconds=seconds + (pending.seconds_of_first_pass or 0.0),
+        prompt=prompt,
+        negative_prompt=negative,
+        safety=safety,
+    )
 
 
 @contextmanager

@@ -51,6 +51,7 @@ class RequestTable:
     """The requests, by the queues and batches that they are in; changed by one thread only.
 
     `interrupted` requests were with devices that another thread was abandoned at; they are in no other place.
+    `onward` requests have finished the first pass of two and wait for the lane of the second.
     """
 
     def __init__(self, queues: Mapping[Lane, LaneQueue]) -> None:
@@ -59,11 +60,16 @@ class RequestTable:
         self.preparing: InFlightBatch | None = None
         self.interrupted: dict[PendingRequest, None] = {}
         self.present: dict[PendingRequest, None] = {}
+        self.onward: list[PendingRequest] = []
 
     def join(self, pending: PendingRequest, now: float) -> None:
-        """Put a request at the end of its lane's queue."""
+        """Put a request at the end of its lane's queue; at the front for its second pass."""
         self.present[pending] = None
-        self.queues[pending.lane].seats.join(pending, pending.prepared.evaluations, now=now)
+        seats, evaluations = self.queues[pending.lane].seats, pending.prepared.evaluations
+        if pending.in_second_pass:
+            seats.rejoin([(pending, evaluations)], alone=False, now=now)
+        else:
+            seats.join(pending, evaluations, now=now)
 
     def take_seats(self, queue: LaneQueue, now: float) -> list[Placement[PendingRequest]]:
         """Give the free seats of a lane to the requests that have waited longest."""
@@ -150,6 +156,7 @@ class RequestTable:
     def restarted(self) -> RequestTable:
         """Return another with the same requests: those that wait as they are, seats and batches empty."""
         other = RequestTable({lane: queue.restarted() for lane, queue in self.queues.items()})
+        other.onward = list(self.onward)
         for pending in self.present:
             other.present[pending] = None
             if pending.state is not State.WAITING:
