@@ -12,7 +12,7 @@ from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.texts import Texts, shown, tidy
 from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest
 
-SHOWN_NEGATIVE_PROMPT = 300
+SHOWN_NEGATIVE_PROMPT = 120  # two lines on a phone
 SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
