@@ -63,17 +63,7 @@ class MessageContent:
     @property
     def text(self) -> str:
         """Every line of text, in reading order."""
-        return "\n".join(part for part in (self.above, self.below) if part)
-
-    @property
-    def above(self) -> str:
-        """The lines above the pictures."""
-        return "\n".join(part for part in (self.heading, self.status) if part)
-
-    @property
-    def below(self) -> str:
-        """The lines below the pictures."""
-        return "\n".join(part for part in (self.footer, self.folded) if part)
+        return "\n".join(part for part in (self.heading, self.status, self.footer, self.folded) if part)
 
 
 def shortened(alt: str, most: int = MAX_ALT) -> str:

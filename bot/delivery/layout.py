@@ -30,14 +30,15 @@ def layout(content: MessageContent, *, file_names: Sequence[str] = ()) -> discor
     container: discord.ui.Container[discord.ui.LayoutView] = discord.ui.Container(
         accent_colour=COLOURS[content.tone]
     )
-    container.add_item(discord.ui.TextDisplay(content.above))
+    above = "\n".join(part for part in (content.heading, content.status) if part)
+    container.add_item(discord.ui.TextDisplay(above))
     for picture, file_name in zip(content.pictures, file_names, strict=False):
         gallery: discord.ui.MediaGallery[discord.ui.LayoutView] = discord.ui.MediaGallery()
         media = f"attachment://{file_name}"
         gallery.add_item(media=media, description=picture.alt, spoiler=picture.spoiler)
         container.add_item(gallery)
-    if content.below:
-        container.add_item(discord.ui.TextDisplay(content.below))
+    if below := "\n".join(part for part in (content.footer, content.folded) if part):
+        container.add_item(discord.ui.TextDisplay(below))
     for menu in content.menus:
         container.add_item(discord.ui.ActionRow(_menu(menu)))
     for number, row in enumerate(content.rows, start=1):

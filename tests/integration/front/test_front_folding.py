@@ -17,7 +17,7 @@ async def test_a_long_prompt_is_folded_in_its_message_and_whole_in_info_and_remi
 ) -> None:
     _, message = await finished(served, ravi, PROMPT, negative_prompt=NEGATIVE)
     lines = text_of(message).strip().splitlines()
-    assert lines[0].endswith(" on a very…**")
+    assert lines[0].endswith(", a red…**")
     assert len(lines[0]) <= 240 + len("****")
     assert lines[-1] == "-# The whole prompt: More, then Info."
     assert lines[-2].startswith("-# without: no fog, ")

@@ -45,9 +45,9 @@ def test_a_prompt_of_the_limit_is_whole_and_one_letter_more_is_folded_at_a_word(
 def test_a_negative_prompt_of_the_limit_is_whole_and_one_letter_more_is_folded() -> None:
     whole = words(SHOWN_NEGATIVE_PROMPT - 1) + "s"
     assert len(whole) == 120
-    assert of("a boat", negative=whole).below.endswith(f"\n-# without: {whole}")
+    assert of("a boat", negative=whole).text.endswith(f"\n-# without: {whole}")
     folded = of("a boat", negative=whole + "s")
-    assert folded.below.endswith(f"\n-# without: {'boat ' * 22}boat…\n{WHOLE}")
+    assert folded.text.endswith(f"\n-# without: {'boat ' * 22}boat…\n{WHOLE}")
 
 
 def test_both_folded_have_one_line() -> None:
@@ -94,7 +94,7 @@ def test_what_is_folded_stays_escaped(piece: str) -> None:
 def test_words_from_right_to_left_are_folded_at_a_word(prompt: str) -> None:
     kept = of(prompt).heading.removeprefix("**").removesuffix("…**")
     assert prompt.startswith(f"{kept} ")
-    negative = of("a boat", negative=prompt).below.splitlines()[-2]
+    negative = of("a boat", negative=prompt).text.splitlines()[-2]
     assert negative.endswith("…\N{POP DIRECTIONAL ISOLATE}")
     assert "\N{FIRST STRONG ISOLATE}" in negative
 
