@@ -176,22 +176,20 @@ class Engine:
         pending = PendingRequest(
             prepared=model.prepare(request, start), on_progress=on_progress, previews=previews
         )
-        self._check_lane(request.lane, from_picture=pending.prepared.picture is not None)
-        for lane in request.lanes[1:]:
-            self._check_lane(lane, from_picture=True)
-        return self._thread.intake.submit(pending)
-
-    def _check_lane(self, lane: Lane, *, from_picture: bool) -> None:
-        """Count a request for a lane; raises InvalidRequest where it is not served, or not from pictures."""
-        registry = self._registry
+        wanted = [(request.lane, pending.prepared.picture is not None)]
+        if request.second_pass is not None:
+            wanted.append((request.second.lane, True))
+        registry, intake = self._registry, self._thread.intake
         offered = self._thread.queues if registry is None else registry.lanes
-        if registry is not None and lane in offered:
-            registry.count(lane, from_picture=from_picture)
-        if lane not in offered or self._thread.intake.has_failed(lane):
-            raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
-        if from_picture and not self._starts_from_pictures(lane):
-            choices = ", ".join(map(str, self.lanes))
-            raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
+        for lane, from_picture in wanted:
+            if registry is not None and lane in offered:
+                registry.count(lane, from_picture=from_picture)
+            if lane not in offered or intake.has_failed(lane):
+                raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
+            if from_picture and not self._starts_from_pictures(lane):
+                choices = ", ".join(map(str, self.lanes))
+                raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
+        return intake.submit(pending)
 
     def _starts_from_pictures(self, lane: Lane) -> bool:
         """Return whether an image of this lane may start from a picture, now or once that is ready."""

@@ -166,10 +166,11 @@ class Request:
         return Lane(model=self.model, height=self.height, width=self.width, guided=self.guided)
 
     @property
-    def second(self) -> Request | None:
-        """The request of the second pass, without its start picture, the picture of the first pass."""
-        if (second := self.second_pass) is None:
-            return None
+    def second(self) -> Request:
+        """The request of the second pass, without its start picture; AttributeError without a second pass."""
+        second = self.second_pass
+        if second is None:
+            raise AttributeError("the request has no second pass")
         return replace(
             self,
             height=second.height,
@@ -184,8 +185,7 @@ class Request:
     @property
     def lanes(self) -> tuple[Lane, ...]:
         """The lanes of all passes, in order."""
-        second = self.second
-        return (self.lane,) if second is None else (self.lane, second.lane)
+        return (self.lane,) if self.second_pass is None else (self.lane, self.second.lane)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from bot.texts import Texts, shown, tidy
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import SAMPLER_NAMES
 
-SHOWN_NEGATIVE_PROMPT = 300
+SHOWN_NEGATIVE_PROMPT = 120  # two lines on a phone
 SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60

@@ -116,7 +116,7 @@ def paint_all(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) ->
         futures.append(engine.submit(request, on_progress=partial(_report, reports, number)))
     for future in futures:
         future.add_done_callback(lambda _future: reports.put(None))
-    passes = [each for request in requests for each in (request, request.second) if each is not None]
+    passes = [each for request in requests for each in (request, request.second_pass) if each is not None]
     all_steps = sum(each.num_inference_steps for each in passes)
     steps, waiting = [0] * len(requests), len(futures)
     while waiting:

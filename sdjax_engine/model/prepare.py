@@ -96,9 +96,9 @@ class Preparation:
         if start is None and request.init_image is not None:
             start = fitted(request)
         prepared = self._prepared(request, start, from_picture=start is not None)
-        if (second := request.second) is None:
+        if request.second_pass is None:
             return prepared
-        return replace(prepared, second=self._prepared(second, None, from_picture=True))
+        return replace(prepared, second=self._prepared(request.second, None, from_picture=True))
 
     def _prepared(self, request: Request, start: Fitted | None, *, from_picture: bool) -> Prepared:
         """Return one pass; `from_picture` says that it starts from a picture, perhaps not known yet."""

@@ -124,7 +124,7 @@ class Intake:
         if self._arrivals or self._cancelled or self._opened or self._look_again or self._dropping:
             return True
         turn_at = scheduler.next_turn_at
-        if scheduler.has_onward or (turn_at is not None and turn_at <= self._clock()):
+        if scheduler.onward or (turn_at is not None and turn_at <= self._clock()):
             return True
         if any(self._failure(wanted) for wanted in self._unserved):
             return True
@@ -143,7 +143,7 @@ class Intake:
         ]
         answers: list[Callable[[], object]] = []
         served = [each for wanted in settled for each in self._unserved.pop(wanted)]
-        for pending in [*served, *arrivals, *scheduler.take_onward()]:
+        for pending in [*served, *arrivals, *reversed(scheduler.onward)]:
             wanted = wanted_by(pending)
             if can_paint(scheduler, wanted):
                 scheduler.join(pending)
@@ -151,6 +151,7 @@ class Intake:
                 answers.append(partial(pending.fail, error))
             else:
                 self._unserved.setdefault(wanted, {})[pending] = None
+        scheduler.onward = []
         for pending in cancelled:
             self._drop(scheduler, pending)
         if self._dropping:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from sdjax_engine.errors import EngineError, PaintingFailed
 from sdjax_engine.lane.device_lane import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
-from sdjax_engine.request import Image, Lane, SafetyScores, Trouble
+from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, moving_mean
 from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 from sdjax_engine.scheduler.pending import PendingRequest
@@ -50,7 +50,8 @@ Answer = TypeVar("Answer")
 class Scheduler:
     """The requests of the engine and the work on them; used by one thread at a time.
 
-    `queues` are those of the open lanes; `landed` counts the batches that the devices have finished.
+    `queues` are those of the open lanes; `landed` counts the batches that the devices have finished. `onward`
+    requests have finished the first pass of two and wait for the lane of the second; the newest is the last.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Scheduler:
     ) -> None:
         self.watchdog = watchdog
         self.landed = 0
+        self.onward: list[PendingRequest] = []
         self._table = RequestTable(queues)
         self.queues: Mapping[Lane, LaneQueue] = self._table.queues
         self._clock = clock
@@ -87,16 +89,6 @@ class Scheduler:
     def join(self, pending: PendingRequest) -> None:
         """Put a request at the end of its lane's queue; at the front for its second pass."""
         self._table.join(pending, self._clock())
-
-    @property
-    def has_onward(self) -> bool:
-        """Whether a request waits to be put into the lane of its second pass."""
-        return bool(self._table.onward)
-
-    def take_onward(self) -> list[PendingRequest]:
-        """Return the requests that go on with their second pass, the newest first; they are here no more."""
-        onward, self._table.onward = self._table.onward[::-1], []
-        return onward
 
     def leave(self, pending: PendingRequest) -> None:
         """Drop a request that was cancelled; it may be unknown here."""
@@ -141,6 +133,7 @@ class Scheduler:
         other = Scheduler({}, clock=self._clock, watchdog=watchdog)
         other._table = self._table.restarted()
         other.queues = other._table.queues
+        other.onward = list(self.onward)
         return other
 
     def _ready_queues(self) -> dict[LaneQueue, Readiness]:
@@ -255,11 +248,21 @@ class Scheduler:
         seconds = self._clock() - pending.seated_at
         if batch.run is not None:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
+        negative, prompt = pending.prepared.facts
+        image = Image(
+            request=pending.request,
+            pixels=pixels,
+            seconds=seconds + (pending.seconds_of_first_pass or 0.0),
+            prompt=prompt,
+            negative_prompt=negative,
+            safety=safety,
+        )
         self._table.remove(pending)
-        if pending.begin_second_pass(pixels, seconds=seconds):
-            self._table.onward.append(pending)
+        if pending.prepared.second is None:
+            pending.give(image)
         else:
-            pending.give(image_of(pending, pixels, safety, seconds=seconds))
+            pending.begin_second_pass(image)
+            self.onward.append(pending)
         if queue.previews is not None and queue.previews.latent_rgb.learns:
             with without_previews(queue):
                 queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)
@@ -345,21 +348,6 @@ class Scheduler:
     def _fail(self, pending: PendingRequest, error: EngineError) -> None:
         self._table.remove(pending)
         pending.fail(error)
-
-
-def image_of(
-    pending: PendingRequest, pixels: npt.NDArray[np.uint8], safety: SafetyScores | None, *, seconds: float
-) -> Image:
-    """Return the answer to a request from the picture of its last pass, which took `seconds`."""
-    negative, prompt = pending.prepared.facts
-    return Image(
-        request=pending.request,
-        pixels=pixels,
-        seconds=seconds + (pending.seconds_of_first_pass or 0.0),
-        prompt=prompt,
-        negative_prompt=negative,
-        safety=safety,
-    )
 
 
 @contextmanager

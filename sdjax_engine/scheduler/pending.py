@@ -55,6 +55,7 @@ class PendingRequest:
     whichever comes first. With `previews`, its progress brings previews. `attempts` counts how often the
     request was started again; `decoded_again` says whether its latents have been decoded a second time.
     `prepared` and `lane` are those of the pass that it is in, and `request` is the whole request.
+    `seconds_of_first_pass` is None before the second.
     """
 
     prepared: Prepared
@@ -99,28 +100,18 @@ class PendingRequest:
                 raise ValueError(f"a request that is {self._state.name} cannot be {state.name} next")
             self._state = state
 
-    @property
-    def in_second_pass(self) -> bool:
-        """Whether the first pass of two is finished."""
-        return self.seconds_of_first_pass is not None
-
-    def begin_second_pass(self, pixels: npt.NDArray[np.uint8], *, seconds: float) -> bool:
-        """Wait for a seat of the second pass, from the pixels of the first, which took `seconds`.
-
-        False where no second pass follows.
-        """
+    def begin_second_pass(self, image: Image) -> None:
+        """Wait for a seat of the second pass, which starts from the picture of the first."""
         first, second = self.prepared, self.prepared.second
-        if second is None:
-            return False
-        start = second_start(pixels, second.request)
+        assert second is not None, "a request of one pass has no second"
+        start = second_start(image.pixels, second.request)
         with self._lock:
             if not self.answered:
-                self.seconds_of_first_pass = seconds
+                self.seconds_of_first_pass = image.seconds
                 self.prepared, self.lane = replace(second, picture=start), second.request.lane
                 self.decoded_again = False
                 self._work_done = work_of(first)
                 self._state = State.WAITING
-        return True
 
     def give(self, image: Image) -> None:
         """Answer with the picture, unless the request is answered or cancelled already."""
@@ -148,7 +139,7 @@ class PendingRequest:
                 steps=self._steps,
                 trouble=trouble,
                 preview=preview,
-                in_second_pass=self.in_second_pass,
+                in_second_pass=self.seconds_of_first_pass is not None,
             )
         )
 

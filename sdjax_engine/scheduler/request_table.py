@@ -51,7 +51,6 @@ class RequestTable:
     """The requests, by the queues and batches that they are in; changed by one thread only.
 
     `interrupted` requests were with devices that another thread was abandoned at; they are in no other place.
-    `onward` requests have finished the first pass of two and wait for the lane of the second.
     """
 
     def __init__(self, queues: Mapping[Lane, LaneQueue]) -> None:
@@ -60,13 +59,12 @@ class RequestTable:
         self.preparing: InFlightBatch | None = None
         self.interrupted: dict[PendingRequest, None] = {}
         self.present: dict[PendingRequest, None] = {}
-        self.onward: list[PendingRequest] = []
 
     def join(self, pending: PendingRequest, now: float) -> None:
         """Put a request at the end of its lane's queue; at the front for its second pass."""
         self.present[pending] = None
         seats, evaluations = self.queues[pending.lane].seats, pending.prepared.evaluations
-        if pending.in_second_pass:
+        if pending.seconds_of_first_pass is not None:
             seats.rejoin([(pending, evaluations)], alone=False, now=now)
         else:
             seats.join(pending, evaluations, now=now)
@@ -156,7 +154,6 @@ class RequestTable:
     def restarted(self) -> RequestTable:
         """Return another with the same requests: those that wait as they are, seats and batches empty."""
         other = RequestTable({lane: queue.restarted() for lane, queue in self.queues.items()})
-        other.onward = list(self.onward)
         for pending in self.present:
             other.present[pending] = None
             if pending.state is not State.WAITING:

@@ -134,11 +134,11 @@ class Evening:
             raise RuntimeError("the devices answered after all, with an error")
 
     def turn(self) -> None:
-        for pending in [*self.coming, *self.scheduler.take_onward()]:
+        for pending in [*self.coming, *reversed(self.scheduler.onward)]:
             self.scheduler.join(pending)
         for pending in self.cancelled:
             self.scheduler.leave(pending)
-        self.coming, self.cancelled = [], []
+        self.coming, self.cancelled, self.scheduler.onward = [], [], []
         scheduler = self.scheduler
         self.now = max(self.now, scheduler.next_turn_at or self.now)
         try:
@@ -152,7 +152,7 @@ class Evening:
         for each in wanted:
             self.come(each)
         turns = 0
-        while self.coming or self.scheduler.occupied or self.scheduler.has_onward:
+        while self.coming or self.scheduler.occupied or self.scheduler.onward:
             self.turn()
             turns += 1
             assert turns < 1000, "somebody waits for ever"
@@ -299,7 +299,7 @@ def test_an_image_between_its_passes_survives_an_abandoned_thread() -> None:
     for call in range(len(spend({}, [two_passes]).calls)):
         evening = spend({call: Hang(turns=3)}, [two_passes])
         [pending] = evening.requests[:1]
-        assert pending.in_second_pass
+        assert pending.seconds_of_first_pass is not None
         assert pending.future.exception(0) is None
 
 
