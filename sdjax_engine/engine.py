@@ -172,11 +172,12 @@ class Engine:
         model = self._models.get(request.model)
         if model is None:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
+        lane = request.lane
         model.offer.check(request)
         pending = PendingRequest(
             prepared=model.prepare(request, start), on_progress=on_progress, previews=previews
         )
-        wanted = [(request.lane, pending.prepared.picture is not None)]
+        wanted = [(lane, pending.prepared.picture is not None)]
         if request.second_pass is not None:
             wanted.append((request.second.lane, True))
         registry, intake = self._registry, self._thread.intake
