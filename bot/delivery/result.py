@@ -191,7 +191,7 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
         yield texts.gettext("from a picture, strength {strength}", strength=strength)
     if recipe.loras:
         named = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
-        yield f"LoRA {shown(', '.join(named), SHOWN_LORAS)}"
+        yield texts.gettext("with LoRA {names}", names=shown(", ".join(named), SHOWN_LORAS))
 
 
 def pictures_of(job: Job, done: Sequence[ImageRecord], texts: Texts) -> Iterator[PictureContent]:

@@ -43,7 +43,11 @@ def settings_command() -> Command:
                 name="scope",
                 description=locale_str("Yours, this channel's or this server's. Left out: yours."),
                 kind=str,
-                choices=[(scope.value, scope.value) for scope in Scope],
+                choices=[
+                    (locale_str("Your settings", words=True), Scope.ME.value),
+                    (locale_str("This channel's settings", words=True), Scope.CHANNEL.value),
+                    (locale_str("This server's settings", words=True), Scope.SERVER.value),
+                ],
             )
         ],
     )
