@@ -1,0 +1,106 @@
+"""Chinese: terms are found anywhere, except where the words around them explain the characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bot.moderation.scripts import CJK
+from bot.moderation.tables import read_words
+
+_CLAUSE = re.compile(r"[,;:!?。、\n]+")
+_OTHER_SIGNS = re.compile(r"(?:[^\w\n]|_)+")
+_NUMBER = re.compile(rf"(?<=[{CJK}])\d+(?=[{CJK}])")
+_DOUBLED = re.compile(rf"([{CJK}])(?=\1)")
+_LONGEST_WORD = 4
+MAX_EXPLAINED = 400
+"""So many accidents are no accident: a text with more of them matches. Bounds the time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clauses:
+    """A text without spaces and signs; a line break stands for the end of a clause."""
+
+    clauses: str
+    versions: tuple[str, ...]
+    """Strings to look in: clauses, and them without numbers and without repeated characters."""
+
+
+def read_clauses(text: str) -> Clauses:
+    """Return the clauses of a text in lower case."""
+    clauses = _OTHER_SIGNS.sub("", _CLAUSE.sub("\n", text))
+    without_numbers = _NUMBER.sub("", clauses)
+    versions = [clauses, without_numbers, _DOUBLED.sub("", without_numbers)]
+    return Clauses(clauses=clauses, versions=tuple(dict.fromkeys(versions)))
+
+
+def found(text: Clauses, terms: Iterable[str]) -> set[str]:
+    """Return which terms a text holds; a term is one string without spaces and signs."""
+    budget = [MAX_EXPLAINED]
+    unbroken = text.clauses.replace("\n", "")
+    characters = set(unbroken)
+    made = set()
+    for term in terms:
+        if not characters.issuperset(term):
+            continue
+        if any(_holds(version, term, budget) for version in text.versions):
+            made.add(term)
+        elif len(term) > 1 and term in unbroken and len(unbroken) < len(text.clauses):
+            if _split(text.clauses, term, budget):
+                made.add(term)
+    return made
+
+
+def _holds(text: str, term: str, budget: list[int]) -> bool:
+    """Return whether `term` stands anywhere in `text` where no common words explain it."""
+    start = text.find(term)
+    while start >= 0:
+        end = start + len(term)
+        if not _inside_word(text, start, end):
+            if len(term) == 1 or budget[0] <= 0 or not _explained(text, start, end):
+                return True
+            budget[0] -= 1
+        start = text.find(term, start + 1)
+    return False
+
+
+def _inside_word(text: str, start: int, end: int) -> bool:
+    """Return whether a number or a Latin word of the term goes on outside it: A片 in NBA片段."""
+    return (text[start].isascii() and _is_ascii_letter(text[start - 1 : start])) or (
+        text[end - 1].isascii() and _is_ascii_letter(text[end : end + 1])
+    )
+
+
+def _is_ascii_letter(character: str) -> bool:
+    return character.isascii() and character.isalnum()
+
+
+def _explained(text: str, start: int, end: int) -> bool:
+    """Return whether words that reach beyond the match cover all of it."""
+    words = read_words("chinese_words.txt")
+    covered = start
+    while covered < end:
+        reach = covered
+        for first in range(max(0, covered - _LONGEST_WORD + 1), covered + 1):
+            for last in range(covered + 1, min(len(text), first + _LONGEST_WORD) + 1):
+                if (first < start or last > end) and text[first:last] in words:
+                    reach = max(reach, last)
+        if reach == covered:
+            return False
+        covered = reach
+    return True
+
+
+def _split(clauses: str, term: str, budget: list[int]) -> bool:
+    """Return whether signs that end clauses split `term`: 血，腥. A part of it is then a whole clause."""
+    pattern = re.compile(r"\n*".join(map(re.escape, term)))
+    for match in pattern.finditer(clauses):
+        if budget[0] <= 0:
+            return True
+        budget[0] -= 1
+        begins = clauses[match.start() - 1 : match.start()] in ("", "\n")
+        ends = clauses[match.end() : match.end() + 1] in ("", "\n")
+        if "\n" in match[0] and (begins or ends):
+            return True
+    return False

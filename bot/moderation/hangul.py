@@ -1,0 +1,125 @@
+"""Hangul: jamo typed one by one made into syllables again, stretched vowels, particles."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+
+_LEADS, _VOWELS, _TAILS = "\u1100-\u1112", "\u1161-\u1175", "\u11a8-\u11c2"
+_LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1-\uffdc]")
+_JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
+_TYPED_APART = re.compile(rf"(?<![^\W\d_])[{_JAMO}]++(?:[\W\d_]++[{_JAMO}]++)++")
+_APART = re.compile(r"[\W\d_]+")
+_CONJOINING = re.compile("[\u1100-\u11ff]")
+_SYLLABLE = re.compile("[가-힣]")
+
+# NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
+# vowel, is the tail of the syllable before.
+_TAIL = re.compile(rf"(?<=[{_VOWELS}])([{_LEADS}])([{_LEADS}])?(?![{_VOWELS}])")
+_LONE = re.compile(rf"(?<=[{_VOWELS}{_TAILS}])[{_LEADS}]++(?![{_VOWELS}])")
+_LATIN_VOWEL = re.compile(rf"(?<=[{_LEADS}])[lI|1丨r](?![a-z])")
+_LATIN_VOWELS = {"r": "\u1161"}
+_TAIL_OF = dict(
+    zip(
+        "ᄀᄁᄂᄃᄅᄆᄇᄉᄊᄋᄌᄎᄏᄐᄑᄒ",
+        "ᆨᆩᆫᆮᆯᆷᆸᆺᆻᆼᆽᆾᆿᇀᇁᇂ",
+        strict=True,
+    )
+)
+_DOUBLE_TAILS = {
+    "ᄀᄉ": "ᆪ", "ᄂᄌ": "ᆬ", "ᄂᄒ": "ᆭ", "ᄅᄀ": "ᆰ", "ᄅᄆ": "ᆱ", "ᄅᄇ": "ᆲ", "ᄅᄉ": "ᆳ", "ᄅᄐ": "ᆴ", "ᄅᄑ": "ᆵ", "ᄅᄒ": "ᆶ", "ᄇᄉ": "ᆹ",
+}  # fmt: skip
+_DOUBLE_VOWELS = {"ᅩᅡ": "ᅪ", "ᅩᅢ": "ᅫ", "ᅩᅵ": "ᅬ", "ᅮᅥ": "ᅯ", "ᅮᅦ": "ᅰ", "ᅮᅵ": "ᅱ", "ᅳᅵ": "ᅴ"}
+_LOOSE_VOWEL = re.compile(rf"(?<=[가-힣])[{_VOWELS}]+")
+
+_STRETCHING = "아애야어에여오요우유으이"  # silent lead, vowel, no tail
+_BLOOMING = re.compile(r"(?<=[이가꽃에도]\s)피(?:는|고|며|면|기)(?![가-힣])|피는(?=\s+[가-힣]*(?:꽃|봄|장미|연기))")
+
+
+def has_loose_jamo(text: str) -> bool:
+    """Return whether a text, before NFKD, holds jamo that are not part of a syllable."""
+    return _LOOSE.search(text) is not None
+
+
+def has_jamo(decomposed: str) -> bool:
+    """Return whether a text in NFKD holds any Hangul."""
+    return _CONJOINING.search(decomposed) is not None
+
+
+def has_hangul(text: str) -> bool:
+    """Return whether a text holds syllables."""
+    return _SYLLABLE.search(text) is not None
+
+
+def typed_apart(text: str) -> list[str]:
+    """Return the runs of jamo with spaces or signs between them, joined: ㅅ ㅔ ㄱ ㅅ ㅡ."""
+    return [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
+
+
+def compose(decomposed: str) -> str:
+    """Return a text in NFKD with its jamo as syllables: ㅅㅔㄱㅅㅡ, 세ㄱ스 and ㅈr살 as 섹스 and 자살."""
+    mended = _LATIN_VOWEL.sub(lambda found: _LATIN_VOWELS.get(found[0], "\u1175"), decomposed)
+    for pair, vowel in _DOUBLE_VOWELS.items():
+        mended = mended.replace(pair, vowel)
+    return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _TAIL.sub(_tail, mended)))
+
+
+def compose_without_lone(decomposed: str) -> str:
+    """Return a text in NFKD as syllables, without the consonants that stand alone: 섹스ㅋㅋ as 섹스."""
+    return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _LONE.sub("", decomposed)))
+
+
+def _tail(found: re.Match[str]) -> str:
+    first, second = found.groups()
+    if second is None:
+        return _TAIL_OF.get(first, first)
+    return _DOUBLE_TAILS.get(first + second) or _TAIL_OF.get(first, first) + second
+
+
+@cache
+def _stretched_vowel() -> re.Pattern[str]:
+    """Match 으 after a syllable with the vowel ㅡ and no tail, and so for the other vowels."""
+    branches = []
+    for syllable in _STRETCHING:
+        vowel = (ord(syllable) - 0xAC00) // 28 % 21
+        same = "".join(chr(0xAC00 + (lead * 21 + vowel) * 28) for lead in range(19))
+        branches.append(f"{syllable}(?<=[{same}]{syllable})")
+    return re.compile("|".join(branches))
+
+
+def without_stretched_vowels(text: str) -> str:
+    """Return 누우우드 as 누드."""
+    return _stretched_vowel().sub("", text)
+
+
+def without_blooming(text: str) -> str:
+    """Return a text without the verb 피다 "to bloom", which 피 "blood" with a particle looks like."""
+    return _BLOOMING.sub(" ", text) if "피" in text else text
+
+
+_FIRST = (
+    "은 는 이 가 을 를 의 에 에서 에게 에게서 께 께서 한테 한테서 더러 보고 로 으로 로서 으로서 로써 으로써 와 과 랑 이랑 하고 도 만 "
+    "까지 부터 마저 조차 밖에 보다 처럼 같이 만큼 이나 나 이라도 라도 이야 야 아 이여 여 이며 며 이든 든 이든지 든지 마다 뿐 대로 "
+    "커녕 은커녕 는커녕 이란 란 이라는 라는 이라고 라고 이라 라 인 인데 이다 입니다 이에요 예요 이었다 였다 이고 씩 째 쯤 짜리"
+).split()
+_SECOND = "은 는 이 가 을 를 의 도 만 로 와 과 까지 부터 나 라도 보다 처럼 인".split()
+_STACKING = set(
+    "에 에서 에게 에게서 께 한테 한테서 로 으로 로서 으로서 로써 으로써 와 과 랑 이랑 하고 만 까지 부터 마저 조차 처럼 만큼 마다 뿐 "
+    "대로 씩 째 쯤 짜리".split()
+)
+_VERBAL = re.compile(
+    r"(?:하|한|할|함|해|했|합|되|된|될|됨|돼|됐|당하|당한|당할|당해|당했|시키|시킨|시켜|적|스러|스럽|스런)[가-힣]*|님|씨"
+)
+
+
+@cache
+def particles() -> frozenset[str]:
+    """Return what may follow a noun: 들, a particle, and a second one after some."""
+    single = {"", *_FIRST, *(first + second for first in _FIRST if first in _STACKING for second in _SECOND)}
+    return frozenset(plural + particle for plural in ("", "들") for particle in single)
+
+
+def is_ending(rest: str, noun: str) -> bool:
+    """Return whether `rest` may follow `noun` in one word: a particle, or after two syllables 하다, 되다, 적."""
+    return rest in particles() or (len(noun) > 1 and _VERBAL.fullmatch(rest) is not None)

@@ -1,0 +1,42 @@
+"""Stretched letters: bloooood is blood, but as is not ass, and good is not god."""
+
+from __future__ import annotations
+
+import re
+
+from bot.moderation.english import is_no_stretching
+from bot.moderation.scripts import is_latin
+
+_REPEATED = re.compile(r"([^\W\d_])(?=\1)")
+_RUN = re.compile(r"((.)\2*)", re.DOTALL)
+_OFTEN_DOUBLED = ("يي", "وو", "لل")
+
+
+def squeeze(text: str) -> str:
+    """Return a text with one letter for each run of the same letter."""
+    return _REPEATED.sub("", text)
+
+
+def is_stretched(word: str, form: str) -> bool:
+    """Return whether `word` is `form`, or `form` with some letters repeated; both squeeze to one string."""
+    if word == form:
+        return True
+    word_runs = [run for run, _ in _RUN.findall(word)]
+    form_runs = [run for run, _ in _RUN.findall(form)]
+    if len(word_runs) != len(form_runs) or any(map(_is_shorter, word_runs, form_runs)):
+        return False
+    longer = [run for run, own in zip(word_runs, form_runs, strict=True) if run != own]
+    if len(longer[0]) > 2 or len(longer) > 1:
+        return True
+    return not is_no_stretching(word) if is_latin(word) else len(form) > 3 and longer[0] not in _OFTEN_DOUBLED
+
+
+def _is_shorter(run: str, other: str) -> bool:
+    return len(run) < len(other)
+
+
+def is_stretched_end(word: str, form: str) -> bool:
+    """Return whether the end of `word` is `form`, some of whose letters may be repeated."""
+    runs = [run for run, _ in _RUN.findall(word)]
+    end = "".join(runs[-len(squeeze(form)) :])
+    return end.endswith(form) or is_stretched(end, form)
