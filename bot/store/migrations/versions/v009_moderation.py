@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "v008"
-down_revision = "v007"
+revision = "v009"
+down_revision = "v008"
 
 REFUSAL = "the audit log is append-only"
 # The one change: a person's id becomes a negative number.
