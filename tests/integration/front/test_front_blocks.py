@@ -124,7 +124,7 @@ async def test_the_operator_blocks_everywhere(served: Served, ravi: Member, omar
 async def test_what_is_refused_to_a_blocked_member_costs_nothing(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
-    limits: dict[str, Any] = {
+    limits = {
         "requests_per_minute": 1,
         "server_requests_per_minute": 1,
         "files_per_minute": 1,
