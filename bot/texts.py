@@ -78,6 +78,19 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "“{value}” is no second pass: write a larger size, and perhaps a strength and steps, "
             "such as 1024x1024 0.5 15. The sizes are {choices}."
         ),
+        "rule_refused": (
+            "The rule “{rule}” of this server does not allow this: change the words and ask again."
+        ),
+        "rule_name": (
+            "A rule's name has 1 to {limit} characters, all of which can be seen: choose another name."
+        ),
+        "rule_terms": (
+            "A rule has 1 to {limit} words or phrases, one a line, of up to {characters} characters each: "
+            "change them."
+        ),
+        "rule_none": "There is no rule “{value}”, nor any other here.",
+        "rule_unknown": "There is no rule “{value}” here: choose one of {choices}.",
+        "rules_full": "A server may have {limit} rules: remove one first.",
         "settings_no_server": "Only a server has such settings: choose yours here.",
         "settings_channel_right": "Who manages this channel can change its settings: choose yours.",
         "settings_server_right": "Who manages this server can change its settings: choose yours.",

@@ -59,9 +59,15 @@ def make_command(
     return app_commands.Command(name=name, description=description, callback=callback)
 
 
-def make_group(*, name: str, description: locale_str, commands: Sequence[Command]) -> Group:
-    """Return a command with these subcommands."""
-    group = app_commands.Group(name=name, description=description)
+def make_group(
+    *,
+    name: str,
+    description: locale_str,
+    commands: Sequence[Command],
+    permissions: discord.Permissions | None = None,
+) -> Group:
+    """Return a command with these subcommands; Discord shows it to members who have the `permissions`."""
+    group = app_commands.Group(name=name, description=description, default_permissions=permissions)
     for command in commands:
         group.add_command(command)
     return group

@@ -19,6 +19,7 @@ from bot.errors import UnknownJob, UserMistake
 from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
+from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
 from bot.jobs import Descent, Job, Origin, Parent, Recipe, places_of
 from bot.log import about
@@ -94,7 +95,12 @@ async def check_caps(interaction: Interaction, origin: Origin) -> None:
 
 
 async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> Job:
-    """Store the job; raises UserMistake where the person, their server or the bot has too much waiting."""
+    """Store the job.
+
+    Raises UserMistake where a rule refuses the words, or the person, their server or the bot has too much
+    waiting.
+    """
+    await check_words(interaction, recipe)
     services = services_of(interaction)
     weight = services.weight(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
@@ -111,6 +117,7 @@ async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> J
 
 async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
     """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
+    await check_words(interaction, job.recipe)
     services = services_of(interaction)
     weight = services.weight(interaction)
     places = places_of(job.recipe, find_offer(job.recipe.model, services.offers))

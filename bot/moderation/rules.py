@@ -1,48 +1,26 @@
-"""Rules on prompts: which rule of a server refuses the words of a request; pure functions.
-
-A rule refuses a prompt that has one of its `terms`; with `also`, only where it has one of those too. The
-phrases of a rule that allows are taken out of the words before the other rules look at them.
-"""
+"""Rules on prompts: which rule of a server refuses the words of a request; pure functions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 
 from bot.moderation.readings import Readings, read
 from bot.moderation.terms import Terms
-
-
-class Action(StrEnum):
-    """What a rule does with a prompt that has its terms."""
-
-    REFUSE = "refuse"
-    ALLOW = "allow"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """One rule of a server; without a `channel_id` it holds in every channel."""
-
-    name: str
-    action: Action = Action.REFUSE
-    terms: tuple[str, ...]
-    also: tuple[str, ...] = ()
-    channel_id: int | None = None
+from bot.store.prompt_rules import Action, PromptRule
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The rule that refuses a request, and the terms that it found, for moderators."""
 
-    rule: Rule
+    rule: PromptRule
     found: tuple[str, ...]
 
 
-def judged(texts: Sequence[str], rules: Sequence[Rule], *, channel_id: int | None) -> Verdict | None:
+def judged(texts: Sequence[str], rules: Sequence[PromptRule], *, channel_id: int | None) -> Verdict | None:
     """Return the first rule that refuses one of the texts of a request; None where none does."""
     here = [rule for rule in rules if rule.channel_id in (None, channel_id)]
     refusing = [rule for rule in here if rule.action is Action.REFUSE]
@@ -61,7 +39,7 @@ def _readings(texts: Iterable[str], allowed: Sequence[str]) -> Iterator[Readings
         yield read(_without(text, tuple(allowed)))
 
 
-def _found(reading: Readings, rule: Rule) -> tuple[str, ...]:
+def _found(reading: Readings, rule: PromptRule) -> tuple[str, ...]:
     """Return what of a rule's terms a text holds; empty where the rule does not refuse it."""
     found = compiled(rule.terms).find_all(reading)
     if not found or not rule.also:

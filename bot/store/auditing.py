@@ -24,6 +24,7 @@ class Act(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     CLEAR = "clear"
+    RULE = "rule"
 
 
 @dataclass(frozen=True, kw_only=True)

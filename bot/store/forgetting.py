@@ -23,6 +23,7 @@ from bot.store.tables import (
     jobs,
     last_tags,
     preferences,
+    prompt_rules,
     restrictions,
     start_pictures,
     styles,
@@ -31,7 +32,8 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-OF_SERVERS = (jobs, preferences, styles, wildcards, restrictions)  # tables with rows that go with a server
+OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, restrictions)
+"""The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
 
@@ -91,7 +93,7 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
-                for kept in (styles, wildcards, restrictions):
+                for kept in (styles, wildcards, prompt_rules, restrictions):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
 

@@ -312,6 +312,18 @@ audit = sa.Table(
     sa.Index(None, "guild_id", "id"),
 )
 
+prompt_rules = sa.Table(
+    "prompt_rules",
+    metadata,
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.String(255), primary_key=True),  # the name as all its spellings share it
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("channel_id", sa.BigInteger),  # null for every channel
+    sa.Column("action", sa.String(16), nullable=False),
+    sa.Column("terms", sa.JSON, nullable=False),
+    sa.Column("also", sa.JSON, nullable=False),
+)
+
 published_offers = sa.Table(
     "published_offers",
     metadata,

@@ -11,6 +11,7 @@ from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.rules import rules_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
@@ -31,6 +32,7 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         settings_command(),
         style_group(),
         wildcard_group(),
+        rules_group(),
         privacy_command(),
         help_command(),
     ]

@@ -15,6 +15,7 @@ from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.rules import rules_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
@@ -175,6 +176,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         settings_command(),
         style_group(),
         wildcard_group(),
+        rules_group(),
         privacy_command(),
     ):
         name = names.pgettext("name", command.name)

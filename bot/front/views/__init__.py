@@ -12,6 +12,7 @@ from bot.front.views.permutations import PERMUTATIONS_FORM
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
+from bot.front.views.rules import RULE_FORM
 from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
@@ -37,7 +38,7 @@ BUTTONS = (
     VaryButton,
 )
 
-FORMS = (DELETE_FORM, PERMUTATIONS_FORM, REMIX_FORM, SETTINGS_FORM, STYLE_FORM, WILDCARD_FORM)
+FORMS = (DELETE_FORM, PERMUTATIONS_FORM, REMIX_FORM, RULE_FORM, SETTINGS_FORM, STYLE_FORM, WILDCARD_FORM)
 
 __all__ = [
     "BUTTONS",

@@ -69,6 +69,7 @@ async def test_members_are_offered_every_command(served: Served, ravi: Member) -
         "settings",
         "style",
         "wildcard",
+        "rules",
         "privacy",
         "stats",
         "help",

@@ -50,6 +50,7 @@ async def test_all_commands_are_there() -> None:
         "settings",
         "style",
         "wildcard",
+        "rules",
         "privacy",
         "help",
     ]

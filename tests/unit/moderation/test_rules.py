@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.moderation.rules import Action, Rule, judged
+from bot.moderation.rules import judged
+from bot.store.prompt_rules import Action, PromptRule
 
 HERE, THERE = 31, 32
-BLOOD = Rule(name="No gore", terms=("blood", "gore"))
-BRAND = Rule(name="Brands", terms=("Acme",), also=("logo", "poster"))
-ORANGE = Rule(name="Fruit", action=Action.ALLOW, terms=("blood orange",))
-ONLY_HERE = Rule(name="Here", terms=("clown",), channel_id=HERE)
+BLOOD = PromptRule(name="No gore", terms=("blood", "gore"))
+BRAND = PromptRule(name="Brands", terms=("Acme",), also=("logo", "poster"))
+ORANGE = PromptRule(name="Fruit", action=Action.ALLOW, terms=("blood orange",))
+ONLY_HERE = PromptRule(name="Here", terms=("clown",), channel_id=HERE)
 
 
-def rule_of(*texts: str, rules: tuple[Rule, ...], channel_id: int | None = HERE) -> str | None:
+def rule_of(*texts: str, rules: tuple[PromptRule, ...], channel_id: int | None = HERE) -> str | None:
     verdict = judged(texts, rules, channel_id=channel_id)
     return None if verdict is None else verdict.rule.name
 
@@ -59,6 +60,7 @@ def test_the_verdict_names_the_terms_for_moderators() -> None:
 
 @given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=5))
 def test_any_text_and_any_terms_have_a_verdict(text: str, terms: list[str]) -> None:
-    rules = [Rule(name="x", terms=tuple(terms)), Rule(name="y", action=Action.ALLOW, terms=tuple(terms))]
-    judged([text], rules, channel_id=None)
-    judged([text], rules[:1], channel_id=None)
+    refusing = PromptRule(name="x", terms=tuple(terms))
+    allowing = PromptRule(name="y", action=Action.ALLOW, terms=tuple(terms))
+    judged([text], [refusing, allowing], channel_id=None)
+    judged([text], [refusing], channel_id=None)
