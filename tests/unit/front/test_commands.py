@@ -131,7 +131,8 @@ def as_discord_has_it(defined: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = copy.deepcopy(defined)
     for number, command in enumerate(found):
         command |= {"id": str(number), "application_id": "1", "version": "2", "dm_permission": True}
-        command |= {"default_member_permissions": None, "nsfw": False}
+        permissions = command.get("default_member_permissions")
+        command |= {"default_member_permissions": permissions and str(permissions), "nsfw": False}
         for one in command["options"]:
             for key in ("required", "choices", "autocomplete"):
                 if not one.get(key):
