@@ -4,6 +4,7 @@
 import { h, iconButton } from "./dom.js";
 
 const EDGE = 8; // pixels between the menu and the edges of the window
+const GAP = 4; // pixels between the button and the menu
 const OWN_MENU = "a, img, input, textarea, select"; // where the browser's own menu is of more use
 
 let close = () => {};
@@ -11,8 +12,8 @@ let close = () => {};
 /** `context`: {menus, use(message, menu)}; `menus` are [{name, label}]. */
 export function appsButton(message, context) {
   const open = ({ currentTarget: button }) => {
-    const { left, bottom } = button.getBoundingClientRect();
-    openApps(message, context, { left, top: bottom + 4, opener: button });
+    const { left, top, bottom } = button.getBoundingClientRect();
+    openApps(message, context, { left, below: bottom + GAP, above: top - GAP, opener: button });
   };
   return iconButton("apps", "Apps", open, {
     class: "icon-button apps",
@@ -28,10 +29,11 @@ export function appsAtPointer(event, message, context) {
   if (selected || event.target.closest(OWN_MENU) || context.menus.length === 0) return;
   event.preventDefault();
   const opener = event.currentTarget.querySelector(".apps");
-  openApps(message, context, { left: event.clientX, top: event.clientY, opener });
+  const { clientX: left, clientY: top } = event;
+  openApps(message, context, { left, below: top, above: top, opener });
 }
 
-function openApps(message, context, { left, top, opener }) {
+function openApps(message, context, { left, below, above, opener }) {
   const again = opener.getAttribute("aria-expanded") === "true";
   close();
   if (again) return;
@@ -47,7 +49,7 @@ function openApps(message, context, { left, top, opener }) {
   );
   menu.addEventListener("keydown", (event) => onKey(event, items));
   document.body.append(menu);
-  place(menu, left, top);
+  place(menu, left, below, above);
   opener.setAttribute("aria-expanded", "true");
   close = closer(menu, opener, message);
   items[0].focus();
@@ -67,10 +69,11 @@ function onKey(event, items) {
   event.stopPropagation();
 }
 
-function place(menu, left, top) {
+function place(menu, left, below, above) {
   const { width, height } = menu.getBoundingClientRect();
+  const top = below + height + EDGE > innerHeight ? above - height : below;
   menu.style.left = `${Math.max(EDGE, Math.min(left, innerWidth - width - EDGE))}px`;
-  menu.style.top = `${Math.max(EDGE, Math.min(top, innerHeight - height - EDGE))}px`;
+  menu.style.top = `${Math.max(EDGE, top)}px`;
 }
 
 // A message that changes meanwhile has a new button, which takes the focus in place of the old one.
@@ -85,7 +88,7 @@ function closer(menu, opener, message) {
     removeEventListener("resize", resized);
     menu.remove();
     opener.setAttribute("aria-expanded", "false");
-    const list = document.querySelector(`[data-id="${CSS.escape(message.id)}"] .apps`);
-    (opener.isConnected ? opener : list)?.focus();
+    const fresh = document.querySelector(`[data-id="${CSS.escape(message.id)}"] .apps`);
+    (opener.isConnected ? opener : fresh)?.focus({ preventScroll: true });
   };
 }
