@@ -57,8 +57,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "picture_small": (
             "{what} is too small to start from: send a picture of at least {limit} pixels a side."
         ),
-        "picture_gone": "Discord has {what} no longer: send it again.",
-        "picture_unreachable": "{what} could not be fetched from Discord: please send it again in a minute.",
+        "picture_gone": "Discord has {what} no longer: send it again, or choose another.",
+        "picture_unreachable": "{what} could not be fetched from Discord: please try again in a minute.",
         "picture_costly": "{what} takes too much time or memory to read: send a smaller picture.",
         "files_busy": "Many pictures are being read right now: please send yours again in a minute.",
         "too_quick": "You have asked for much in a short time: please ask again in {seconds} s.",
@@ -132,6 +132,18 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This ComfyUI workflow does not lead in one line from a prompt to a picture: "
             "type its prompt and settings instead."
         ),
+        "recipe_none": (
+            "This message says nowhere what a picture was painted with: choose one with generation data in "
+            "its text, or with an original picture or workflow file."
+        ),
+        "recipe_none_in_files": (
+            "Neither this message nor its first {count} files say what a picture was painted with: "
+            "choose another message."
+        ),
+        "message_no_picture": (
+            "This message has no picture to paint from: choose one with a PNG, JPEG, WebP or GIF picture."
+        ),
+        "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
         "favourites_full": "You may have {limit} favourites: take one out first.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."

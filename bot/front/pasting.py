@@ -58,9 +58,11 @@ async def name_differences(interaction: Interaction, differences: Sequence[Diffe
     await add(interaction, "\n".join(difference_lines(differences, names, texts)))
 
 
-def difference_lines(differences: Sequence[Difference], names: Texts, texts: Texts) -> Iterator[str]:
+def difference_lines(
+    differences: Sequence[Difference], names: Texts, texts: Texts, *, heading: str = ""
+) -> Iterator[str]:
     """Yield the lines about differences; `names` has the names of the options."""
-    yield texts.gettext("Of the pasted recipe, this is different here:")
+    yield heading or texts.gettext("Of the pasted recipe, this is different here:")
     for difference in differences[:SHOWN_DIFFERENCES]:
         yield texts.line(_said(difference, names, texts), mark="- ")
     if len(differences) > SHOWN_DIFFERENCES:

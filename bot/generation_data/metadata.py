@@ -45,17 +45,19 @@ def _texts(file: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _png(file: bytes) -> Iterator[tuple[str, str]]:
-    position = len(PNG)
+    position, texts = len(PNG), 0
     for _ in range(MAX_PARTS):
-        if position + 12 > len(file):
+        if position + 12 > len(file) or texts == MAX_TEXTS:
             return
         length, kind = struct.unpack_from(">I4s", file, position)
         data = file[position + 8 : position + 8 + length] if kind != b"IDAT" else b""
         position += 12 + length
         if kind == b"eXIf":
             yield from _exif(data)
-        elif kind in (b"tEXt", b"zTXt", b"iTXt") and (text := _chunk_text(kind, data)) is not None:
-            yield text
+        elif kind in (b"tEXt", b"zTXt", b"iTXt") and data.partition(b"\0")[0].decode("latin-1") in KEYS:
+            texts += 1
+            if (text := _chunk_text(kind, data)) is not None:
+                yield text
 
 
 def _chunk_text(kind: bytes, data: bytes) -> tuple[str, str] | None:
