@@ -25,7 +25,7 @@ from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
 from bot.front.start_pictures import SentFile, started_from
 from bot.front.variations import picture_of
-from bot.jobs import Descent, Job, Origin, Parent, Recipe
+from bot.jobs import Descent, Job, Parent, Recipe
 from sdjax_engine.request import InvalidRequest
 
 NAME = "Paint from this picture"

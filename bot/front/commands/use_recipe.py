@@ -15,6 +15,7 @@ from bot.delivery.layout import layout
 from bot.errors import UserMistake
 from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
+from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.messages import MessageFile, files_of, result_of, texts_of
 from bot.front.modals import modal
@@ -95,7 +96,8 @@ async def _read(interaction: Interaction, files: Sequence[MessageFile], *, priva
             try:
                 services.attachments.check(file.size or 0, what=f"“{name}”")
                 found = await services.attachments.fetch(address, what=f"“{name}”")
-                return RecipeOffered(data=read_file(file.kind, found), file=name, private=private)
+                data = await services.fitting.run(read_file, file.kind, found)
+                return RecipeOffered(data=data, file=name, private=private)
             except (InvalidRequest, UserMistake) as error:
                 errors.append(error)
     more = UserMistake("recipe_none_in_files", count=MOST_FILES)
@@ -131,7 +133,12 @@ def about(fitted: Fitted, file: str, texts: Texts, names: Texts) -> str:
         lines.append(texts.gettext("Read from {file}.", file=shown(file, SHOWN_NAME)))
     if fitted.differences:
         heading = texts.gettext("Of this recipe, this is different here:")
-        lines += difference_lines(fitted.differences, names, texts, heading=heading)
+        menu = names.pgettext("name", PAINT_FROM)
+        image = texts.gettext(
+            "It began from another picture, which a recipe does not hold: “{menu}” starts from one.",
+            menu=menu,
+        )
+        lines += difference_lines(fitted.differences, names, texts, heading=heading, image=image)
     return "\n".join(lines)
 
 
