@@ -287,6 +287,8 @@ def _is_for_bot(world: World, message: Message) -> bool:
 def _embed_object(world: World, embed: Json, message: Message) -> Json:
     """An embed with its pictures where they are today: at the files of the message, or behind the proxy."""
     seen = dict(embed)
+    if "fields" in embed:
+        seen["fields"] = [{"inline": False, **field} for field in embed["fields"] or []]
     for name in ("image", "thumbnail"):
         url = str((embed.get(name) or {}).get("url") or "")
         if url.startswith(ATTACHMENT):
