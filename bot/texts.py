@@ -20,6 +20,7 @@ from importlib import resources
 from itertools import groupby
 from types import MappingProxyType
 
+import regex
 from babel import Locale
 from babel.dates import format_timedelta
 from babel.messages.mofile import write_mo
@@ -27,7 +28,7 @@ from babel.messages.pofile import read_po
 from babel.support import Translations
 
 from bot.errors import BotError, StoreUnavailable, UserMistake
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
 
@@ -40,6 +41,7 @@ _LINK = re.compile(r"(?i)(?<=[a-z0-9+.]):(?=//)")
 _MARKUP = re.compile(r"[\\*_~`|<\[\]]")
 _FIRST = re.compile(r"^(?:[>#+-]|\d{1,9}(?=[.)](?:\s|$)))")
 _EVERYBODY = re.compile(r"@(?=everyone|here)")
+_LETTER = regex.compile(r"\X")  # with its marks; an emoji with all that is joined to it
 
 MISTAKES: Mapping[str, str] = MappingProxyType(
     {
@@ -72,6 +74,10 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This server has sent many pictures in a short time: please send yours again in {seconds} s."
         ),
         "no_larger_size": "{model} paints no larger picture of this shape.",
+        "hires": (
+            "“{value}” is no second pass: write a larger size, and perhaps a strength and steps, "
+            "such as 1024x1024 0.5 15. The sizes are {choices}."
+        ),
         "settings_no_server": "Only a server has such settings: choose yours here.",
         "settings_channel_right": "Who manages this channel can change its settings: choose yours.",
         "settings_server_right": "Who manages this server can change its settings: choose yours.",
@@ -281,15 +287,33 @@ def tidy(text: str) -> str:
 def shown(text: str, limit: int) -> str:
     """Return a person's words on one line, cut to `limit` characters, and escaped for Discord.
 
-    The result has at most twice as many characters.
+    They are cut after a word, where there is one in the second half. The result has at most twice as many
+    characters.
     """
     line = tidy(text)
     if len(line) > limit:
-        line = line[: limit - 1].rstrip() + "…"
+        line = _beginning(line, limit - 1) + "…"
     escaped = _LINK.sub(r"\\:", _MARKUP.sub(r"\\\g<0>", line))
     # At the start of a line such a character makes a list, a quotation or a heading.
     escaped = _FIRST.sub(lambda found: found[0] + "\\" if found[0].isdigit() else "\\" + found[0], escaped)
     return _EVERYBODY.sub("@\u200b", escaped)
+
+
+def is_cut(text: str, limit: int) -> bool:
+    """Return whether `shown` leaves something of `text` out."""
+    return len(tidy(text)) > limit
+
+
+def _beginning(line: str, limit: int) -> str:
+    """Return the first words of a longer line, or the first letters of a long word."""
+    end = 0
+    for letter in _LETTER.finditer(line):
+        if letter.end() > limit:
+            break
+        end = letter.end()
+    end = end or limit
+    word_end = line.rfind(" ", 0, end + 1)
+    return line[: word_end if word_end >= limit // 2 else end].rstrip(" ,;")
 
 
 def _kind(character: str) -> str:

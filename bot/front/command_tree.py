@@ -27,13 +27,16 @@ Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_command
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One option of a command; `kind` is a type as discord.py reads it, such as `Range[int, 1, 9]`."""
+    """One option of a command; `kind` is a type as discord.py reads it, such as `Range[int, 1, 9]`.
+
+    The names of choices are proper names, or a `locale_str` marked as `words`.
+    """
 
     name: str
     description: locale_str
     kind: Any
     required: bool = False
-    choices: Sequence[tuple[str, str]] = ()
+    choices: Sequence[tuple[str | locale_str, str]] = ()
     autocomplete: Autocomplete | None = None
 
 

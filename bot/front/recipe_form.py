@@ -11,7 +11,7 @@ import discord
 from bot.errors import StoreUnavailable, UnknownJob
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
-from bot.front.options import Asked, parse
+from bot.front.options import Asked, find_offer, parse, with_second_pass
 from bot.front.requests import repeatable
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import read_settings_line, settings_line
@@ -110,6 +110,7 @@ async def recipe_of(
     if not started:
         return recipe
     strength = recipe.strength if "strength" in typed else earlier.strength
+    recipe = with_second_pass(recipe, asked, find_offer(recipe.model, services_of(interaction).offers))
     return replace(recipe, init_image=earlier.init_image, mask_image=earlier.mask_image, strength=strength)
 
 

@@ -13,7 +13,7 @@ from bot.front.options import Asked, find_offer, start_from
 from bot.front.pictures import Picture
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import Recipe
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 

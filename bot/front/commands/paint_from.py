@@ -26,7 +26,7 @@ from bot.front.settings_line import options_line, read_settings_line
 from bot.front.start_pictures import SentFile, started_from
 from bot.front.variations import picture_of
 from bot.jobs import Descent, Job, Parent, Recipe
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 NAME = "Paint from this picture"
 FORM, PICTURE = "start", "picture"

@@ -19,7 +19,7 @@ from bot.front.services import Interaction
 from bot.front.views.forms import Form
 from bot.front.views.items import Button
 from bot.jobs import Descent
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 
 async def remix(

@@ -199,3 +199,15 @@ async def test_a_command_too_few_or_too_many_is_registered() -> None:
     assert not unchanged(defined, as_discord_has_it(defined)[1:])
     assert not unchanged(defined[1:], as_discord_has_it(defined))
     assert not unchanged(defined, [])
+
+
+async def test_whose_settings_is_chosen_in_the_language_of_the_person() -> None:
+    settings = next(command for command in await payload(OFFER) if command["name"] == "settings")
+    found = settings["options"][0]["choices"]
+    assert [choice["value"] for choice in found] == ["me", "channel", "server"]
+    assert [choice["name_localizations"]["ko"] for choice in found] == [
+        "내 설정",
+        "이 채널의 설정",
+        "이 서버의 설정",
+    ]
+    assert "name_localizations" not in option(await payload(OFFER), "sampler")["choices"][0]
