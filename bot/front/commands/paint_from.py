@@ -64,7 +64,7 @@ async def paint_from(interaction: Interaction, message: discord.Message) -> None
 async def _offered(interaction: Interaction, message: discord.Message) -> PicturesOffered:
     services = services_of(interaction)
     texts, private = services.texts(interaction), message.flags.ephemeral
-    job_id = result_of(message, interaction.application_id)
+    job_id = result_of(message, interaction.client.user.id)
     if job_id is None:
         pictures = pictures_among(files_of(message), services.attachments.reachable, texts)
         return PicturesOffered(pictures=pictures, private=private, message_id=message.id)

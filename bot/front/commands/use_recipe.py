@@ -46,7 +46,7 @@ def use_recipe_menu() -> MessageMenu:
 async def use_recipe(interaction: Interaction, message: discord.Message) -> None:
     """Open a form with the generation data of the message, or Remix where it is a result of this bot."""
     private = message.flags.ephemeral
-    if job_id := result_of(message, interaction.application_id):
+    if job_id := result_of(message, interaction.client.user.id):
         target = ALONE if private else str(message.id)
         await open_remix(interaction, job_id, target=target, privately=private)
         return
