@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import PurePosixPath
@@ -17,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 import discord
 
 from bot.delivery.buttons import ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY
+from bot.errors import UserMistake
 from bot.generation_data.fields import text_of_fields
 
 RESULT_IDS = ("again", "cancel", "delete", "remix", ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY)
@@ -25,6 +27,7 @@ RESULT_IDS = ("again", "cancel", "delete", "remix", ENLARGE, FILES, MORE, PUBLIS
 _RESULT = re.compile(rf"(?:{'|'.join(RESULT_IDS)}):(?P<job_id>[0-9a-z]+)(?::[0-9])?")
 _LANGUAGE = re.compile(r"[a-z0-9]{1,10}\n")
 FENCE = "```"
+OF_MESSAGE = {"picture_gone": "message_file_gone", "picture_unreachable": "message_file_unreachable"}
 
 Part = discord.Message | discord.MessageSnapshot
 
@@ -66,6 +69,17 @@ class MessageFile:
     kind: Kind
     addresses: tuple[str, ...]
     size: int | None = None
+
+
+@contextmanager
+def of_message() -> Iterator[None]:
+    """Say of a message's file what is said of a sent one that is gone: a person cannot send it again."""
+    try:
+        yield
+    except UserMistake as error:
+        if error.message_id not in OF_MESSAGE:
+            raise
+        raise UserMistake(OF_MESSAGE[error.message_id], **error.details) from error
 
 
 def result_of(message: discord.Message, bot_id: int) -> str | None:

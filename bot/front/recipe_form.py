@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +14,12 @@ from bot.errors import StoreUnavailable, UnknownJob
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse, with_second_pass
-from bot.front.requests import repeatable
+from bot.front.requests import check_blocks, repeatable
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import read_settings_line, settings_line
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE, styled
-from bot.jobs import Recipe
+from bot.jobs import Job, Recipe
 from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
@@ -32,15 +34,12 @@ async def open_remix(
 ) -> None:
     """Open the form, filled with the words and settings of the job.
 
-    `target` goes on into the form's id. Raises UnknownJob, also for a job that the person may not see.
+    `target` goes on into the form's id. Raises UnknownJob, also for a job that the person may not see, and
+    UserMistake where they are blocked.
     """
-    try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            job = await repeatable(interaction, job_id, privately=privately)
-    except TimeoutError:
-        raise StoreUnavailable("a job could not be read in time for a form") from None
-    if job.deleted_at is not None:
-        raise UnknownJob(job=job_id)
+    async with in_time():
+        await check_blocks(interaction)
+        job = await kept_job(interaction, job_id, privately=privately)
     texts = services_of(interaction).texts(interaction)
     fields = recipe_fields(
         texts,
@@ -50,6 +49,24 @@ async def open_remix(
     )
     custom_id = f"remix:{job.id}:{target}" if target else f"remix:{job.id}"
     await open_form(interaction, modal(texts.gettext("Remix"), custom_id, *fields))
+
+
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Surround the look into the store before a form; raises StoreUnavailable where that takes too long."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            yield
+    except TimeoutError:
+        raise StoreUnavailable("the store could not be read in time for a form") from None
+
+
+async def kept_job(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:
+    """Read a job as `repeatable` does; raises UnknownJob for a deleted one too."""
+    job = await repeatable(interaction, job_id, privately=privately)
+    if job.deleted_at is not None:
+        raise UnknownJob(job=job_id)
+    return job
 
 
 def recipe_fields(

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import discord
 from discord.app_commands import locale_str
 
-from bot.errors import StoreUnavailable, UnknownJob, UserMistake
+from bot.errors import UserMistake
 from bot.expansion import read_phrase
 from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.imagine import filled, hint
 from bot.front.first_answers import open_form
-from bot.front.messages import files_of, result_of
+from bot.front.messages import files_of, of_message, result_of
 from bot.front.modals import choice_field, modal
 from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
 from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, may_expand, parse, start_from
 from bot.front.preferred import name_left_out
-from bot.front.recipe_form import LOOK_SECONDS, names_of, recipe_fields
-from bot.front.requests import accept, announce, check_caps, enqueue, repeatable
+from bot.front.recipe_form import in_time, kept_job, names_of, recipe_fields
+from bot.front.requests import accept, announce, check_blocks, check_caps, enqueue
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
 from bot.front.start_pictures import SentFile, started_from
@@ -38,8 +37,10 @@ def paint_from_menu() -> MessageMenu:
 
 
 async def paint_from(interaction: Interaction, message: discord.Message) -> None:
-    """Open the form; raises UserMistake `message_no_picture` where the message has none."""
-    offered = await _offered(interaction, message)
+    """Open the form; raises UserMistake `message_no_picture` without a picture, and for the blocked."""
+    async with in_time():
+        await check_blocks(interaction)
+        offered = await _offered(interaction, message)
     if not offered.pictures:
         raise UserMistake("message_no_picture")
     services = services_of(interaction)
@@ -68,21 +69,9 @@ async def _offered(interaction: Interaction, message: discord.Message) -> Pictur
     if job_id is None:
         pictures = pictures_among(files_of(message), services.attachments.reachable, texts)
         return PicturesOffered(pictures=pictures, private=private, message_id=message.id)
-    try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            job = await _finished(interaction, job_id, privately=private)
-    except TimeoutError:
-        raise StoreUnavailable("a job could not be read in time for a form") from None
+    job = await kept_job(interaction, job_id, privately=private)
     pictures = pictures_of_job(job, texts)
     return PicturesOffered(pictures=pictures, private=private, job_id=job_id, message_id=message.id)
-
-
-async def _finished(interaction: Interaction, job_id: str, *, privately: bool) -> Job:
-    """Read the job; raises UnknownJob, also for a deleted one and one that the person may not see."""
-    job = await repeatable(interaction, job_id, privately=privately)
-    if job.deleted_at is not None:
-        raise UnknownJob(job=job_id)
-    return job
 
 
 async def start(
@@ -132,15 +121,16 @@ async def _queued(
     await check_caps(interaction, origin)
     asked, recipe, unsuitable = await filled(interaction, asked, recipe)
     image = SentFile(address=picture.address, what=picture.what)
-    async with started_from(interaction, recipe, asked, image=image) as started:
-        return await enqueue(interaction, started, origin), unsuitable
+    with of_message():
+        async with started_from(interaction, recipe, asked, image=image) as started:
+            return await enqueue(interaction, started, origin), unsuitable
 
 
 async def _started_from_job(
     interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture, asked: Asked, recipe: Recipe
 ) -> Recipe:
     """Return the recipe with a picture of an earlier job, whose file is there already."""
-    job = await _finished(interaction, offered.job_id, privately=offered.private)
+    job = await kept_job(interaction, offered.job_id, privately=offered.private)
     return start_from(
         recipe,
         asked,

@@ -17,14 +17,14 @@ from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.first_answers import acknowledge, open_form
-from bot.front.messages import MessageFile, files_of, result_of, texts_of
+from bot.front.messages import MessageFile, files_of, of_message, result_of, texts_of
 from bot.front.modals import modal
 from bot.front.offered_pictures import file_name
 from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_line, telling
 from bot.front.options import clean
 from bot.front.pasting import difference_lines
-from bot.front.recipe_form import ALONE, names_of, open_remix, recipe_fields, recipe_of
-from bot.front.requests import accept, announce, enqueue
+from bot.front.recipe_form import ALONE, in_time, names_of, open_remix, recipe_fields, recipe_of
+from bot.front.requests import accept, announce, check_blocks, enqueue
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit
 from bot.texts import Texts, shown
@@ -52,6 +52,8 @@ async def use_recipe(interaction: Interaction, message: discord.Message) -> None
         return
     data = read_texts(texts_of(message))
     if data is not None:
+        async with in_time():
+            await check_blocks(interaction)
         await _open(interaction, RecipeOffered(data=data, private=private))
         return
     files = files_of(message)
@@ -85,9 +87,14 @@ async def _open_when_read(interaction: Interaction, files: Sequence[MessageFile]
 
 async def _read(interaction: Interaction, files: Sequence[MessageFile], *, private: bool) -> RecipeOffered:
     """Return the recipe of the first file that has one; raises UserMistake where none has."""
-    services = services_of(interaction)
+    services, sender = services_of(interaction), sender_of(interaction)
     errors: list[Exception] = []
-    async with services.attachments.turn(sender_of(interaction)):
+    try:
+        await check_blocks(interaction)
+    except UserMistake:
+        services.pace.give_back(sender, files=1)
+        raise
+    async with services.attachments.turn(sender):
         for file in files[:MOST_FILES]:
             name = file_name(file.name)
             address = services.attachments.reachable(file.addresses)
@@ -95,7 +102,8 @@ async def _read(interaction: Interaction, files: Sequence[MessageFile], *, priva
                 continue
             try:
                 services.attachments.check(file.size or 0, what=f"“{name}”")
-                found = await services.attachments.fetch(address, what=f"“{name}”")
+                with of_message():
+                    found = await services.attachments.fetch(address, what=f"“{name}”")
                 data = await services.fitting.run(read_file, file.kind, found)
                 return RecipeOffered(data=data, file=name, private=private)
             except (InvalidRequest, UserMistake) as error:

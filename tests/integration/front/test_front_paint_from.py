@@ -147,9 +147,7 @@ async def test_an_address_that_somebody_typed_is_never_fetched(
         message = await bot.call("POST", MESSAGES, {"embeds": [{"image": {"url": url}}]})
     form = await opened(ravi, message.body)
     submitted = await ravi.submit(form, prompt="a boat")
-    assert (
-        await refusal(ravi, submitted) == "Discord has “a.png” no longer: send it again, or choose another."
-    )
+    assert await refusal(ravi, submitted) == "Discord has “a.png” no longer: choose another message."
     assert [address.startswith(f"{served.sandbox.address}/external/") for address in asked] == [True]
 
 
@@ -208,7 +206,7 @@ async def test_a_picture_that_is_gone_is_said_and_leaves_nothing(
     form = await opened(ravi, await ravi.say("", ("cat.png", picture())))
     served.sandbox.misbehave(expire_attachments=True)
     sentence = await refusal(ravi, await ravi.submit(form, prompt="a cat"))
-    assert sentence == "Discord has “cat.png” no longer: send it again, or choose another."
+    assert sentence == "Discord has “cat.png” no longer: choose another message."
     _, message = await finished(served, ravi, "a boat")
     form = await opened(omar, message)
     await delete(ravi, message)

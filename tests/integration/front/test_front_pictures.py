@@ -187,7 +187,7 @@ async def test_a_file_that_discord_has_no_longer_is_asked_for_again(
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
-    assert told == "Discord has “image” no longer: send it again, or choose another."
+    assert told == "Discord has “image” no longer: send it again."
 
 
 async def test_loras_of_the_model_are_suggested_and_kept_with_the_job(

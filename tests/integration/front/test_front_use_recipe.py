@@ -185,7 +185,7 @@ async def test_a_file_that_cannot_be_fetched_is_said(
         return await fetch(address, what=what)
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
-    assert await told(ravi, message) == "Discord has “own.png” no longer: send it again, or choose another."
+    assert await told(ravi, message) == "Discord has “own.png” no longer: choose another message."
 
 
 async def test_a_heavy_file_is_refused_before_it_is_fetched(
