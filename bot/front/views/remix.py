@@ -15,6 +15,7 @@ from bot.front.options import Asked, find_offer, parse, with_second_pass
 from bot.front.requests import (
     accept,
     announce,
+    check_blocks,
     enqueue,
     parent_of,
     pressed_privately,
@@ -39,10 +40,11 @@ SETTINGS_CHARACTERS = 600
 async def ask(interaction: Interaction, job_id: str) -> None:
     """Open the form, filled with the words and settings of the job.
 
-    Raises UnknownJob, also for a job that the person may not see.
+    Raises UnknownJob, also for a job that the person may not see, and UserMistake where they are blocked.
     """
     try:
         async with asyncio.timeout(LOOK_SECONDS):
+            await check_blocks(interaction)
             job = await repeatable(interaction, job_id)
     except TimeoutError:
         raise StoreUnavailable("a job could not be read in time for a form") from None
