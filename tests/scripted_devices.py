@@ -123,6 +123,7 @@ class ScriptedDevices:
     lane = LANE
     starts_from_pictures = False
     retries = True
+    decodes_previews = False
     move_seconds = 0.0
 
     def __init__(self, script: Script, *, devices: int, seats_per_device: int) -> None:

@@ -112,10 +112,11 @@ def attempts(first: int) -> Iterator[int]:
 def claimed(compile_it: Callable[[], DeviceLane], lane: Lane, residency: Residency) -> DeviceLane:
     """Compile a lane, claim its memory, then allocate its seats; after an error nothing stays claimed.
 
+    Where there is no room, it gives up the decoder of its previews before any seat.
     Raises NoRoom and the devices' errors.
     """
     device = compile_it()
-    if not residency.claim(lane, device.need):
+    if not (residency.claim(lane, device.need) or device.claim_without_decoder()):
         raise NoRoom(device.need)
     try:
         device.reset()

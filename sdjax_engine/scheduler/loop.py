@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.errors import EngineError, PaintingFailed
-from sdjax_engine.lane.device_lane import why_no_picture
+from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, moving_mean
@@ -213,9 +213,11 @@ class Scheduler:
         if batch.evaluations:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
             queue.learn_run(seconds, batch.evaluations)
+            if queue.previews is not None:
+                queue.previews.worked(seconds)
         if batch.queueing is not None:
             queue.slowest_queueing.add(batch.queueing)
-        previews = self._fetch_previews(batch) if batch.estimates is not None else {}
+        previews = self._fetch_previews(batch, landed_at) if batch.estimates is not None else {}
         for span in batch.spans:
             span.request.tell(span.stop, preview=previews.get(span.seat))
         if batch.pictures:
@@ -263,24 +265,27 @@ class Scheduler:
         else:
             pending.begin_second_pass(image)
             self.onward.append(pending)
-        if queue.previews is not None and queue.previews.latent_rgb.learns:
+        learns = queue.previews is not None and queue.previews.latent_rgb.learns
+        if queue.previews is not None and learns and not queue.device.decodes_previews:
             with without_previews(queue):
                 queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)
 
     def _queue_estimates(self, batch: InFlightBatch, previews: Previews) -> None:
         """Queue the estimates for the previews that are due after a run."""
-        if weights := previews.due(batch.spans, batch.queued_at):
+        device = batch.queue.device
+        if weights := previews.due(batch.spans, batch.queued_at, decoded=device.decodes_previews):
             with without_previews(batch.queue):
-                batch.estimates = self._call(batch.queue, 1, batch.queue.device.estimate, weights)
+                batch.estimates = self._call(batch.queue, 1, device.estimate, weights)
                 batch.previewed = list(weights)
 
-    def _fetch_previews(self, batch: InFlightBatch) -> Mapping[int, npt.NDArray[np.uint8]]:
+    def _fetch_previews(self, batch: InFlightBatch, landed_at: float) -> Mapping[int, npt.NDArray[np.uint8]]:
         """Wait for the previews after a run that has landed, by seat."""
         queue = batch.queue
         if batch.estimates is not None and queue.previews is not None:
             with without_previews(queue):
-                latents = self._call(queue, 1, batch.estimates.fetch)
-                return queue.previews.pixels(latents, batch.previewed)
+                estimates = self._call(queue, 1, batch.estimates.fetch)
+                queue.previews.took(self._clock() - landed_at)
+                return queue.previews.pixels(estimates, batch.previewed)
         return {}
 
     def _decode_again(self, queue: LaneQueue, pending: PendingRequest, picture: Picture) -> None:

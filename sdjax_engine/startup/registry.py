@@ -31,6 +31,7 @@ from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
 from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.startup.preview_decoders import add_preview_decoders
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import Step
 from sdjax_engine.weights import load_checkpoint
@@ -88,6 +89,7 @@ class Registry:
         """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
         with refused_by_devices():
             models = load_models(config, compiler, residency)
+            add_preview_decoders(config, models, compiler, residency)
         wanted = config.lanes
         if wanted is None:
             wanted = tuple(lane for model in models.values() for lane in lanes(model.offer))
@@ -177,7 +179,9 @@ class Registry:
             if model not in self._latent_rgb:
                 file = None if folder is None else folder / FOLDER / f"{loaded.fingerprint[:20]}.json"
                 self._latent_rgb[model] = LatentRGB(loaded.latent_channels, file)
-            return Previews(seconds=seconds, latent_rgb=self._latent_rgb[model])
+            return Previews(
+                seconds=seconds, most_share=self.config.preview_share, latent_rgb=self._latent_rgb[model]
+            )
 
     @property
     def _found(self) -> FoundSeats:
@@ -189,7 +193,7 @@ class Registry:
         return [
             *(sorted(map(str, self.lanes)), self.config.dtype, self.config.start_pictures),
             *(self.residency.budget, [model.fingerprint for model in self.models.values()]),
-            devices.report(self.compiler.mesh)[0],
+            *(devices.report(self.compiler.mesh)[0], [spec.preview_decoder for spec in self.config.models]),
         ]
 
     def steps(self, thread: EngineThread) -> list[Step]:

@@ -46,11 +46,13 @@ def find_source(
     )
 
 
-def weight_files(folder: Path, *, variant: str | None) -> tuple[Path, ...]:
+def weight_files(folder: Path, *, variant: str | None, stem: str | None = None) -> tuple[Path, ...]:
     """Return the safetensors files of the component in `folder`: of the variant, else without one.
-    Raises UnreadableCheckpoint where there are none, with a sentence of its own for pickles.
+
+    Their names begin with `stem` (None: as the folder's name has it). Raises UnreadableCheckpoint where there
+    are none, with a sentence of its own for pickles.
     """
-    stem = stem_of(folder.name)
+    stem = stem or stem_of(folder.name)
     for mark in (f".{variant}", "") if variant else ("",):
         whole = folder / f"{stem}{mark}.safetensors"
         if whole.is_file():

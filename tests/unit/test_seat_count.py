@@ -33,6 +33,9 @@ class Compiled:
     def need(self) -> Need:
         return Need(held=10 * self.seats_per_device, working=20 * self.seats_per_device)
 
+    def claim_without_decoder(self) -> bool:
+        return False
+
     def reset(self) -> None:
         self.allocate()
 

@@ -90,7 +90,7 @@ class Evening:
         queue = LaneQueue(
             device=ScriptedDevices(self.script, devices=1, seats_per_device=4),
             seats=Seats(devices=1, seats_per_device=4),
-            previews=Previews(seconds=0.0, latent_rgb=known_colours()),
+            previews=Previews(seconds=0.0, most_share=1e6, latent_rgb=known_colours()),
         )
         self.scheduler = Scheduler({queue.lane: queue}, clock=self.clock, watchdog=self.watchdog())
 
