@@ -25,15 +25,8 @@ from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
 from bot.redaction import redact
-from sdjax_engine.request import (
-    MAX_GUIDANCE_SCALE,
-    MAX_SEED,
-    MAX_STEPS,
-    EngineClosed,
-    EngineError,
-    InvalidRequest,
-    Sampler,
-)
+from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
 
 if TYPE_CHECKING:
     from bot.config import Config

@@ -13,7 +13,17 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, Sampler, Variation
+from sdjax_engine.request import (
+    Lane,
+    Lora,
+    Offer,
+    PromptFacts,
+    Request,
+    SafetyScores,
+    Sampler,
+    SecondPass,
+    Variation,
+)
 
 MAX_VARIANTS = 9
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
@@ -82,6 +92,7 @@ class Recipe:
     loras: tuple[Lora, ...] = ()
     style: str = ""  # the name of the style whose texts are in the prompts
     variations: tuple[Variation, ...] = ()
+    second_pass: SecondPass | None = None
 
     def from_image(self, index: int) -> Recipe:
         """Return the recipe whose first image is the image at `index`."""
@@ -107,7 +118,14 @@ class Recipe:
             model=self.model,
             strength=self.strength,
             loras=self.loras,
+            second_pass=self.second_pass,
         )
+
+    @property
+    def picture_size(self) -> tuple[int, int]:
+        """The (width, height) of the finished pictures, in pixels."""
+        last = self.second_pass or self
+        return last.width, last.height
 
     @property
     def start_pictures(self) -> tuple[str, ...]:
@@ -116,10 +134,13 @@ class Recipe:
 
     @property
     def steps(self) -> int:
-        """How many steps are run: with a start picture, the share of them that `strength` gives."""
-        if self.init_image is None:
-            return self.num_inference_steps
-        return max(1, min(self.num_inference_steps, int(self.num_inference_steps * self.strength)))
+        """How many steps are run; a step of the second pass counts as those of the first by its pixels."""
+        steps = self.num_inference_steps
+        first = steps if self.init_image is None else _steps_run(steps, self.strength)
+        if (second := self.second_pass) is None:
+            return first
+        pixels = second.width * second.height / (self.width * self.height)
+        return first + math.ceil(_steps_run(second.num_inference_steps, second.strength) * pixels)
 
     @property
     def lane(self) -> Lane:
@@ -129,6 +150,10 @@ class Recipe:
     def cost(self) -> float:
         """The cost of one image: steps × pixels, in millions."""
         return self.steps * self.width * self.height / 1e6
+
+
+def _steps_run(steps: int, strength: float) -> int:
+    return max(1, min(steps, int(steps * strength)))
 
 
 class Showing(StrEnum):

@@ -28,7 +28,7 @@ from babel.messages.pofile import read_po
 from babel.support import Translations
 
 from bot.errors import BotError, StoreUnavailable, UserMistake
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
 
@@ -74,6 +74,10 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This server has sent many pictures in a short time: please send yours again in {seconds} s."
         ),
         "no_larger_size": "{model} paints no larger picture of this shape.",
+        "hires": (
+            "“{value}” is no second pass: write a larger size, and perhaps a strength and steps, "
+            "such as 1024x1024 0.5 15. The sizes are {choices}."
+        ),
         "settings_no_server": "Only a server has such settings: choose yours here.",
         "settings_channel_right": "Who manages this channel can change its settings: choose yours.",
         "settings_server_right": "Who manages this server can change its settings: choose yours.",

@@ -168,7 +168,7 @@ def _can_be_published(job: Job) -> bool:
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:
-    size = job.recipe.width, job.recipe.height
+    size = job.recipe.picture_size
     return any(offer.model == job.recipe.model and larger_size(size, offer) for offer in offers)
 
 

@@ -211,8 +211,8 @@ class Progress:
         previews = await self._store.previews.of(job.id) if shown.wants_previews else {}
         if not previews:
             return None
-        recipe = job.recipe
-        size = {"count": len(job.images), "width": recipe.width, "height": recipe.height}
+        width, height = job.recipe.picture_size
+        size = {"count": len(job.images), "width": width, "height": height}
         return await self._threads.run(functools.partial(preview_file, previews, **size))
 
     def _forget_all_but(self, jobs: Sequence[Job]) -> None:

@@ -14,7 +14,7 @@ from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, Answered, answered, say
 from bot.front.services import Interaction, services_of
 from bot.texts import MISTAKES, Texts, shown
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from bot.front.pace import Pace, Sender
 from bot.front.pictures import Limits, Picture, Unfit, check_length
 from bot.front.resolver import Resolver
 from bot.front.waiting_room import WaitingRoom
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 

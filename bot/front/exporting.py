@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,6 +44,7 @@ def described(job: Job) -> dict[str, Any]:
         "loras": {lora.name: lora.weight for lora in recipe.loras},
         "started_from": list(recipe.start_pictures),
         "strength": recipe.strength,
+        "second_pass": None if recipe.second_pass is None else asdict(recipe.second_pass),
         "variations": [[variation.seed, variation.strength] for variation in recipe.variations],
         "pictures": [
             {

@@ -43,7 +43,17 @@ def filled_from(asked: Asked, text: str, offers: Sequence[Offer]) -> Pasted:
         used["prompt"] = fitted.options["prompt"]
     typed = {
         name
-        for name in ("negative_prompt", "size", "seed", "steps", "guidance", "sampler", "model", "lora")
+        for name in (
+            "negative_prompt",
+            "size",
+            "seed",
+            "steps",
+            "guidance",
+            "sampler",
+            "model",
+            "lora",
+            "hires",
+        )
         if getattr(asked, name) is not None
     }
     typed |= set() if wordless else {"prompt"}

@@ -26,7 +26,8 @@ from bot.front.styling import PLACE, placed
 from bot.front.wildcards import read_few, written_out
 from bot.jobs import Origin, Recipe, places_of
 from bot.texts import Texts, shown
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LINE_CHARACTERS = 900

@@ -19,6 +19,7 @@ from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
 from sdjax_engine.denoising.state import Newcomer, SeatState, StartPicture
 from sdjax_engine.denoising.traced import Decoded
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.programs import (
     LanePrograms,
     LaterPrograms,
@@ -32,7 +33,7 @@ from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.models.safety_checker_config import CONCEPTS, is_found
-from sdjax_engine.request import DevicesFailed, Lane, SafetyScores
+from sdjax_engine.request import Lane, SafetyScores
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

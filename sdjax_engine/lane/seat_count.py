@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
-from sdjax_engine.request import DevicesFailed, Lane
+from sdjax_engine.request import Lane
 from sdjax_engine.wording import in_bytes
 
 SEATS_FOLDER = "seats"

@@ -12,6 +12,7 @@ from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
 from sdjax_engine.denoising import traced
 from sdjax_engine.denoising.state import Encoding
 from sdjax_engine.denoising.traced import Networks, WithLoras
+from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
@@ -21,7 +22,7 @@ from sdjax_engine.model.prepare import Preparation
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.clip_pixels import settle_preprocessing
 from sdjax_engine.models.unet_config import cross_attentions
-from sdjax_engine.request import DevicesFailed, Lane, Offer, UnreadableCheckpoint
+from sdjax_engine.request import Lane, Offer
 from sdjax_engine.weights import Checkpoint, Parameters
 from sdjax_engine.weights.networks import autoencoder_in_float32
 from sdjax_engine.wording import in_bytes

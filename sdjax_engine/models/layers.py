@@ -16,8 +16,8 @@ from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.activations import Activation
-from sdjax_engine.request import UnreadableCheckpoint
 
 Adapter = Callable[[Array], Array]
 Padding = int | tuple[tuple[int, int], tuple[int, int]]

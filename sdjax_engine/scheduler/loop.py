@@ -24,9 +24,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.errors import EngineError, PaintingFailed
 from sdjax_engine.lane.device_lane import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
-from sdjax_engine.request import EngineError, Image, Lane, PaintingFailed, Trouble
+from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, moving_mean
 from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 from sdjax_engine.scheduler.pending import PendingRequest
@@ -49,7 +50,8 @@ Answer = TypeVar("Answer")
 class Scheduler:
     """The requests of the engine and the work on them; used by one thread at a time.
 
-    `queues` are those of the open lanes; `landed` counts the batches that the devices have finished.
+    `queues` are those of the open lanes; `landed` counts the batches that the devices have finished. `onward`
+    requests have finished the first pass of two and wait for the lane of the second; the newest is the last.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Scheduler:
     ) -> None:
         self.watchdog = watchdog
         self.landed = 0
+        self.onward: list[PendingRequest] = []
         self._table = RequestTable(queues)
         self.queues: Mapping[Lane, LaneQueue] = self._table.queues
         self._clock = clock
@@ -84,7 +87,7 @@ class Scheduler:
         self._table.queues[queue.lane] = queue
 
     def join(self, pending: PendingRequest) -> None:
-        """Put a request at the end of its lane's queue."""
+        """Put a request at the end of its lane's queue; at the front for its second pass."""
         self._table.join(pending, self._clock())
 
     def leave(self, pending: PendingRequest) -> None:
@@ -130,6 +133,7 @@ class Scheduler:
         other = Scheduler({}, clock=self._clock, watchdog=watchdog)
         other._table = self._table.restarted()
         other.queues = other._table.queues
+        other.onward = list(self.onward)
         return other
 
     def _ready_queues(self) -> dict[LaneQueue, Readiness]:
@@ -246,15 +250,19 @@ class Scheduler:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
         negative, prompt = pending.prepared.facts
         image = Image(
-            request=pending.prepared.request,
+            request=pending.request,
             pixels=pixels,
-            seconds=seconds,
+            seconds=seconds + (pending.seconds_of_first_pass or 0.0),
             prompt=prompt,
             negative_prompt=negative,
             safety=safety,
         )
         self._table.remove(pending)
-        pending.give(image)
+        if pending.prepared.second is None:
+            pending.give(image)
+        else:
+            pending.begin_second_pass(image)
+            self.onward.append(pending)
         if queue.previews is not None and queue.previews.latent_rgb.learns:
             with without_previews(queue):
                 queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)

@@ -14,6 +14,7 @@ import jax
 
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped
 from sdjax_engine.config import EngineConfig
+from sdjax_engine.errors import DevicesFailed, EngineError
 from sdjax_engine.lane import seat_count as room
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_begin
@@ -24,7 +25,7 @@ from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.latent_rgb import FOLDER, LatentRGB
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
-from sdjax_engine.request import DevicesFailed, EngineError, Lane, Offer
+from sdjax_engine.request import Lane, Offer
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.file_names import INDEX, PICKLES, Report, is_hub_id, stem_of
 from sdjax_engine.weights.headers import WHY_NO_PICKLES
 

@@ -10,11 +10,11 @@ from typing import Any
 import jax
 from jax.typing import DTypeLike
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.clip_text_config import settle_projected_text_config, settle_text_config
 from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
 from sdjax_engine.models.unet_config import settle_unet_config
 from sdjax_engine.models.vae_config import settle_vae_config
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.blueprint import Blueprint
 from sdjax_engine.weights.tensors import Parameter, Stored, find_problems
 from sdjax_engine.wording import first_line

@@ -9,7 +9,7 @@ import pytest
 from visible_texts import Found, tables_translated_in, unknown_codes, visible_texts
 
 from bot.texts import MISTAKES
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 ROOT = Path(__file__).parents[2]
 SHOWN_BY = ("bot/front", "bot/delivery", "bot/texts.py", "bot/expansion.py", "bot/sizes.py")

@@ -14,7 +14,8 @@ from schedules import FLOW, ON_NOISE, SD, config_for
 
 from sdjax_engine.denoising import traced
 from sdjax_engine.denoising.state import StartPicture
-from sdjax_engine.request import InvalidRequest, Sampler
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import plan
 from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep

@@ -10,12 +10,13 @@ from typing import Any
 import jax
 import pytest
 
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.seat_count import FoundSeats, open_lane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
-from sdjax_engine.request import DevicesFailed, Lane
+from sdjax_engine.request import Lane
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
 NOWHERE = FoundSeats(folder=None, facts=lambda: None)

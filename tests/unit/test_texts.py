@@ -20,9 +20,10 @@ from bot.delivery import render, result
 from bot.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
 from bot.front.commands import commands
 from bot.texts import LANGUAGES, MISTAKES, Texts
-from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Sampler, parse_sampler
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import SAMPLER_NAMES, Sampler, parse_sampler
 
-OFFER = replace(Config().models[0].offer, loras=("ink",))
+OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)))
 ROOT = Path(bot.__file__).parent
 SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that are of one number
 KEYWORDS = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "locale_str": None}

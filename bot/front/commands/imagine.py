@@ -21,6 +21,7 @@ from bot.front.options import (
     Asked,
     find_offer,
     hint_of,
+    hires_choices,
     lora_choices,
     may_expand,
     parse,
@@ -38,12 +39,12 @@ from bot.front.styling import STYLE
 from bot.front.wildcards import drawn
 from bot.jobs import MAX_VARIANTS, Recipe
 from bot.texts import Texts, shown
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_PROMPT_CHARACTERS,
     MAX_SEED,
     SAMPLER_NAMES,
-    InvalidRequest,
     Offer,
     Sampler,
 )
@@ -71,6 +72,8 @@ def imagine_command(offers: Sequence[Offer], *, keywords: bool = False) -> Comma
 def imagine_options(offers: Sequence[Offer]) -> list[Option]:
     """Return the options in the order of Discord's display; an option without a choice is left out."""
     options = [*_words_and_numbers(offers), *_start_options()]
+    if any(offer.larger_sizes(size) for offer in offers for size in offer.sizes):
+        options.append(_hires_option())
     options.append(_style_option())
     options.append(
         Option(
@@ -172,6 +175,15 @@ def _start_options() -> list[Option]:
             kind=Range[float, 0.0, 1.0],
         ),
     ]
+
+
+def _hires_option() -> Option:
+    return Option(
+        name="hires",
+        description=locale_str("A second pass in a larger size: size, strength and steps, or 2x."),
+        kind=Range[str, 1, MAX_CHOICE],
+        autocomplete=suggest_hires,
+    )
 
 
 def _lora_option() -> Option:
@@ -325,6 +337,12 @@ async def suggest_keywords(interaction: Interaction, typed: str) -> list[app_com
 async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the sizes of the chosen model."""
     return _choices(size_choices(typed, _chosen_offer(interaction)))
+
+
+async def suggest_hires(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+    """Suggest second passes in the larger sizes of the chosen model."""
+    size = getattr(interaction.namespace, "size", None)
+    return _choices(hires_choices(typed, size, _chosen_offer(interaction)))
 
 
 async def suggest_loras(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:

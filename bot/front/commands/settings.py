@@ -23,7 +23,8 @@ from bot.front.styling import NO_STYLE, STYLE
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, Scope
 from bot.texts import Texts, shown
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LINE_CHARACTERS = 600

@@ -11,7 +11,7 @@ from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.answers import add_page, report
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
-from bot.front.options import Asked, parse
+from bot.front.options import Asked, find_offer, parse, with_second_pass
 from bot.front.requests import (
     accept,
     announce,
@@ -28,7 +28,8 @@ from bot.front.views.forms import Form
 from bot.front.views.items import Button
 from bot.jobs import Descent, Job, Recipe
 from bot.texts import Texts
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 PROMPT, NEGATIVE_PROMPT, SETTINGS = "prompt", "negative_prompt", "settings"
@@ -119,6 +120,7 @@ async def remixed(
     if not started:
         return recipe
     strength = recipe.strength if "strength" in typed else earlier.strength
+    recipe = with_second_pass(recipe, asked, find_offer(recipe.model, services_of(interaction).offers))
     return replace(recipe, init_image=earlier.init_image, mask_image=earlier.mask_image, strength=strength)
 
 

@@ -21,7 +21,7 @@ from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_l
 from bot.jobs import Job, Position, State
 from bot.store.batches import Batch, Seated
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 

@@ -16,13 +16,13 @@ import pytest
 from hub_server import Hub, Repository, serve
 from safetensors.numpy import load_file, save_file
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.weights.hub import CUT_OFF, refusals
 
 PROGRAM = """
 import json, sys
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.files import find_source
 
 def visit(call):
