@@ -72,8 +72,7 @@ class Recipe:
     """All that a job's pictures depend on. Image i has the seed `seed + i`, modulo 2**32.
 
     With `variations`, all images have the same seed, and image i the last variation's seed + i.
-    `init_image` and `mask_image` name the files of the start picture and of its mask. `strength` has an
-    effect only with a start picture.
+    `init_image` and `mask_image` name the files of the start picture and of its mask.
     """
 
     prompt: str
@@ -218,9 +217,10 @@ class Origin:
 
     `interaction_token` is valid until `token_expires_at` (seconds since the epoch). `front` is the process
     that answers, None for the first front that looks. `message_id` is the answer's id, once Discord has
-    returned it. It is stored with the job, so that a front finds the message after a kill. `user_name` is
-    the person's display name, for moderators; empty if unknown. `age_restricted` is true for a channel that
-    Discord shows to adults only. `parent` is the job whose button asked for this one.
+    returned it, stored so that a front finds the message after a kill. `user_name` is the person's display
+    name, for moderators; empty if unknown. `age_restricted` is true for a channel that Discord shows to
+    adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
+    bot, which the person has in their own account.
     """
 
     interaction_id: int
@@ -239,11 +239,12 @@ class Origin:
     message_id: int | None = field(default=None, compare=False)
     user_name: str = ""
     parent: Parent | None = None
+    external: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """Facts found while painting: how the two prompts were read, and the safety checker's scores."""
+    """Facts found while painting: how the prompts were read, and the safety checker's scores."""
 
     prompt: PromptFacts | None = None
     negative_prompt: PromptFacts | None = None

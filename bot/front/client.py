@@ -117,17 +117,18 @@ class Bot(discord.AutoShardedClient):
             label=config.provenance.label,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
-        self.tree = self._command_tree()
+        self.tree = self._command_tree(user=config.discord.user_install)
         self.add_dynamic_items(*BUTTONS)
 
-    def _command_tree(self) -> Tree:
-        """Return the tree of all commands."""
+    def _command_tree(self, *, user: bool) -> Tree:
+        """Return the tree of all commands; with `user`, people may have them in their own accounts."""
         # Discord takes contexts and kinds of installation only with commands registered everywhere.
         everywhere = not self.guilds_served
+        contexts = AppCommandContext(guild=True, dm_channel=True, private_channel=user or None)
         tree = Tree(
             self,
-            allowed_contexts=AppCommandContext(guild=True, dm_channel=True) if everywhere else MISSING,
-            allowed_installs=AppInstallationType(guild=True) if everywhere else MISSING,
+            allowed_contexts=contexts if everywhere else MISSING,
+            allowed_installs=AppInstallationType(guild=True, user=user or None) if everywhere else MISSING,
         )
         self._define(tree)
         return tree

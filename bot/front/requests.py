@@ -16,7 +16,7 @@ from typing import Any
 from discord import app_commands
 
 from bot.errors import UnknownJob
-from bot.front.first_answers import acknowledge
+from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
@@ -40,6 +40,9 @@ async def accept(
     """
     services_of(interaction).pace.admit(sender_of(interaction), files=files)
     message_id = await acknowledge(interaction, private=private)
+    private = (
+        answered(interaction) is Answered.PROMISED_PRIVATELY
+    )  # a server may let no bot from outside speak
     return replace(origin_of(interaction, private=private, message_id=message_id), parent=parent)
 
 
@@ -156,7 +159,15 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
         front=services.front,
         message_id=message_id,
         user_name=echo(interaction.user.display_name),
+        external=is_external(interaction),
     )
+
+
+def is_external(interaction: Interaction) -> bool:
+    """Return whether the bot is not where the interaction came from: a person has it in their own account."""
+    if interaction.guild_id is not None:
+        return not interaction.is_guild_integration()
+    return bool(interaction.context.private_channel)
 
 
 def is_age_restricted(interaction: Interaction) -> bool:

@@ -16,7 +16,7 @@ from bot.sandbox.objects import channel_object, member_object, message_object, u
 from bot.sandbox.permissions import Permission
 from bot.sandbox.reactions import MOST_EMOJI, react, unreact
 from bot.sandbox.rejections import Json
-from bot.sandbox.state import DIRECT_MESSAGE, Channel, Flag, Member, Message
+from bot.sandbox.state import GROUP_DM, GUILD_TEXT, PRIVATE, Channel, Flag, Member, Message
 from bot.sandbox.uploads import Upload
 
 LINK_STYLES = (5, 6)
@@ -71,7 +71,7 @@ class Actions:
         """Return the commands that a member is offered in the server."""
         return [
             command
-            for command in self._core.commands.offered(self._world.guild_id)
+            for command in self._core.commands.offered(GUILD_TEXT, installed=member.installed)
             if self._may_use(member, command)
         ]
 
@@ -79,20 +79,22 @@ class Actions:
         needed = command.get("default_member_permissions")
         place = channel or next(iter(self._world.channels.values()))
         held = self._world.permissions(member.user.id, place)
-        if needed is None or place.type == DIRECT_MESSAGE or held & Permission.ADMINISTRATOR:
+        if needed is None or place.type in PRIVATE or held & Permission.ADMINISTRATOR:
             return True
         return int(needed) != 0 and held & int(needed) == int(needed)
 
     def state(self, wanted: Any) -> Json:
         """Everything that the page shows a member (if none is named, the owner) beside messages."""
         world, member = self._world, self.member(wanted or self._world.owner_id)
-        channels = [channel for channel in world.channels.values() if self._may_view(member, channel)]
+        seen = (channel for channel in world.channels.values() if self._may_view(member, channel))
+        channels = [each for each in seen if each.type != GROUP_DM or self._core.commands.for_accounts]
         permissions = world.permissions(member.user.id, channels[0]) if channels else 0
         me = {
             **self._person(member),
             "locale": member.user.locale,
             "permissions": str(permissions),
             "moderator": bool(permissions & Permission.ADMINISTRATOR),
+            "installed": member.installed,
         }
         return {
             "guild": {"id": str(world.guild_id), "name": world.guild_name},
@@ -120,11 +122,10 @@ class Actions:
     ) -> Interaction:
         member = self.member(body.get("member"))
         channel = self.channel(member, body.get("channel"))
-        guild_id = None if channel.type == DIRECT_MESSAGE else self._world.guild_id
         name, options = str(body.get("name", "")), body.get("options") or {}
         if not isinstance(options, dict):
             raise Refused(["The options must be an object."])
-        offered = self._core.commands.offered(guild_id)
+        offered = self._core.commands.offered(channel.type, installed=member.installed)
         usable = [command for command in offered if self._may_use(member, command, channel)]
         try:
             command = find_command(usable, name)
@@ -244,11 +245,16 @@ class Actions:
             return {}
         new = emoji not in message.reactions
         held = self._world.permissions(member.user.id, here)
-        if here.type != DIRECT_MESSAGE and new and not held & Permission.ADD_REACTIONS:
+        if here.type not in PRIVATE and new and not held & Permission.ADD_REACTIONS:
             raise Refused(["You may not add reactions here."])
         if not emoji or len(emoji) > LONGEST_EMOJI or (new and len(message.reactions) >= MOST_EMOJI):
             raise Refused([f"One emoji, of at most {MOST_EMOJI} under a message."])
         react(self._world, message, member.user.id, emoji)
+        return {}
+
+    async def install(self, body: Json) -> Json:
+        """Add the bot to one's account, or take it away: {member, installed}."""
+        self.member(body.get("member")).installed = bool(body.get("installed", True))
         return {}
 
     async def dms(self, body: Json) -> Json:

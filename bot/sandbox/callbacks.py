@@ -80,7 +80,8 @@ class Callbacks:
     def _message(self, interaction: Interaction, body: Body) -> None:
         self._note(body.json, rules.MESSAGE_FIELDS)
         message = self._interactions.new_message(interaction)
-        ephemeral = bool(rules.flags_of(body.json) & Flag.EPHEMERAL)
+        alone = self._interactions.answers_alone(interaction)
+        ephemeral = alone or bool(rules.flags_of(body.json) & Flag.EPHEMERAL)
         message.visible_to = interaction.member_id if ephemeral else None
         self._interactions.adopt(interaction, message)
         self._posting.create(body, message, ephemeral=ephemeral)
@@ -88,7 +89,8 @@ class Callbacks:
     def _deferred_message(self, interaction: Interaction, body: Body) -> None:
         self._note(body.json, frozenset({"flags"}))
         message = self._interactions.new_message(interaction)
-        ephemeral = rules.flags_of(body.json) & Flag.EPHEMERAL
+        alone = self._interactions.answers_alone(interaction)
+        ephemeral = Flag.EPHEMERAL if alone else rules.flags_of(body.json) & Flag.EPHEMERAL
         message.flags = Flag.LOADING | ephemeral
         message.visible_to = interaction.member_id if ephemeral else None
         self._interactions.adopt(interaction, message)

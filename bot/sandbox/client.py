@@ -162,6 +162,10 @@ class Member:
         """Put an emoji under a message, or take it back."""
         await self._post("react", message=message["id"], emoji=emoji, on=on)
 
+    async def install(self, installed: bool = True) -> None:
+        """Add the bot to one's account, or take it away."""
+        await self._post("install", installed=installed)
+
     async def accept_dms(self, accepts: bool) -> None:
         """Open or close direct messages to the bot."""
         await self._post("dms", accepts=accepts)

@@ -9,6 +9,7 @@ from bot.sandbox.components import refreshed
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import (
     DIRECT_MESSAGE,
+    GROUP_DM,
     GUILD_TEXT,
     PUBLIC_THREAD,
     Attachment,
@@ -98,6 +99,10 @@ def channel_object(world: World, channel: Channel) -> Json:
     if channel.type == DIRECT_MESSAGE:
         recipient = world.user(channel.recipient_id or world.bot_id)
         return {**seen, "recipients": [user_object(recipient)]}
+    if channel.type == GROUP_DM:
+        recipients = [user_object(world.user(user_id)) for user_id in channel.members]
+        owner = str(channel.members[0])
+        return {**seen, "name": channel.name, "icon": None, "owner_id": owner, "recipients": recipients}
     if channel.type == PUBLIC_THREAD:
         return {**seen, **_thread(world, channel)}
     return {
@@ -149,6 +154,8 @@ def interaction_channel_object(world: World, channel: Channel, user_id: int) -> 
     seen.pop("permission_overwrites", None)
     if channel.type == DIRECT_MESSAGE:
         return {**seen, "name": None}
+    if channel.type == GROUP_DM:
+        return seen
     return {**seen, "permissions": str(world.permissions(user_id, channel))}
 
 

@@ -8,6 +8,7 @@ Wherever a member or a channel is named, an id or a name will do. Beside the con
 - POST /sandbox/delete {member, message} deletes a message as a moderator, or dismisses an ephemeral one;
 - POST /sandbox/react {member, message, emoji, on} adds a reaction, or takes it back where `on` is false;
 - POST /sandbox/dms {member, accepts} opens or closes a member's direct messages to the bot;
+- POST /sandbox/install {member, installed} adds the bot to a member's account, or takes it away;
 - an event's `data` is the message for MESSAGE_*, `{interaction_id, channel_id, message}` for
   INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
   for TYPING and the list of commands for COMMANDS_UPDATE;
@@ -94,6 +95,7 @@ class People:
             "delete": self._actions.delete,
             "react": self._actions.react,
             "dms": self._actions.dms,
+            "install": self._actions.install,
             "misbehave": self._set_misbehaviour,
         }
         return [

@@ -256,6 +256,10 @@ class Sandbox:
         world = self._core.world
         world.emit(Event(type="GUILD_DELETE", data={"id": str(world.guild_id)}))
 
+    def silence_external_apps(self) -> None:
+        """Let bots that members have installed for themselves answer in the server to their member alone."""
+        self._core.world.external_apps = False
+
     def invite(self) -> None:
         """Let the bot in again after `kick`."""
         self._core.kicked = False

@@ -92,8 +92,11 @@ class Erasure(Verbs):
                     await connection.execute(sa.delete(kept).where(kept.c.guild_id == guild_id))
 
     async def servers(self) -> set[int]:
-        """Return the servers of which anything is stored."""
-        looks = (sa.select(kept.c.guild_id).where(kept.c.guild_id.is_not(None)) for kept in OF_SERVERS)
+        """Return the servers of which anything is stored, except servers that the bot never was in."""
+        looks = (
+            sa.select(kept.c.guild_id).where(kept.c.guild_id.is_not(None), _inside(kept))
+            for kept in OF_SERVERS
+        )
         async with self._database.read() as connection:
             return set(await connection.scalars(sa.union(*looks)))
 
@@ -119,6 +122,10 @@ class Erasure(Verbs):
         look = sa.select(departures.c.guild_id).where(departures.c.left_at < before, sa.or_(*stored))
         async with self._database.read() as connection:
             return list(await connection.scalars(look.order_by(departures.c.guild_id)))
+
+
+def _inside(kept: sa.Table) -> sa.ColumnElement[bool]:
+    return ~jobs.c.external if kept is jobs else sa.true()
 
 
 def _of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:

@@ -140,6 +140,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             age_restricted=row.age_restricted,
             front=row.front,
             user_name=row.user_name,
+            external=row.external,
             parent=_parent(row),
         ),
         state=row.state,

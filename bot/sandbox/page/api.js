@@ -64,5 +64,6 @@ export const submitModal = (member, interaction, values) =>
   post("/sandbox/modal", { member, interaction, values });
 export const deleteMessage = (member, message) => post("/sandbox/delete", { member, message });
 export const react = (member, message, emoji, on) => post("/sandbox/react", { member, message, emoji, on });
+export const install = (member, installed) => post("/sandbox/install", { member, installed });
 export const misbehave = (switches) => post("/sandbox/misbehave", switches);
 export const fetchLog = () => get("/sandbox/log");

@@ -35,7 +35,15 @@ const timeline = createTimeline(model, {
 const composer = createComposer(model, sendCommand);
 createPeople(model, act);
 createChannels(model, open);
-createWelcome(model, (text) => composer.setText(text));
+createWelcome(
+  model,
+  (text) => composer.setText(text),
+  (on) =>
+    api
+      .install(model.me.id, on)
+      .then(() => load(model.me.id))
+      .catch((error) => say(error.message)),
+);
 createOperator();
 byId("send").append(icon("send"));
 

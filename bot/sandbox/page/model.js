@@ -33,7 +33,7 @@ export class Model {
     this.guild = raw.guild;
     this.uploadLimit = raw.upload_limit;
     this.members = raw.members.map(readMember);
-    this.me = { ...readMember(raw.me), locale: raw.me.locale, moderator: raw.me.moderator };
+    this.me = { ...readMember(raw.me), locale: raw.me.locale, moderator: raw.me.moderator, installed: raw.me.installed };
     this.channels = raw.channels.map(readChannel);
     this.commands = readCommands(raw.commands, this.me.locale);
     const open =
@@ -154,13 +154,20 @@ function readMember(raw) {
 
 function readChannel(raw) {
   const direct = raw.type === 1;
+  const group = raw.type === 3;
   return {
     id: raw.id,
     name: raw.name ?? "direct messages",
-    topic: direct ? "Only you and the bot can read this" : (raw.topic ?? ""),
+    topic: direct ? "Only you and the bot can read this" : group ? groupTopic(raw) : (raw.topic ?? ""),
     nsfw: raw.nsfw ?? false,
-    direct,
+    direct: direct || group,
+    group,
   };
+}
+
+function groupTopic(raw) {
+  const names = raw.recipients.map((member) => member.global_name ?? member.username);
+  return `${names.join(", ")}; the bot answers those who have it in their account`;
 }
 
 /** The interaction a message answers, if any. */
