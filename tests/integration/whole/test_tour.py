@@ -32,6 +32,7 @@ from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 
 NAMES = [person.username for person in PEOPLE]
+LANGUAGES = ("en", "en", "ko", "ar", "zh")
 OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
 KEYWORDS = "circle,0,9,\nheart,0,5,\n"
 COLOURS = "{red, blue, green, yellow}"
@@ -106,9 +107,9 @@ async def evening(
 ) -> AsyncIterator[Evening]:
     async with serving(sandbox, store, artifacts, config) as served, AsyncExitStack() as stack:
         evening = Evening(served=served, engine=demo_engine, used=Used())
-        for name in NAMES:
+        for name, language in zip(NAMES, LANGUAGES, strict=True):
             member = await stack.enter_async_context(Member(sandbox.address, name))
-            evening.guests[name] = Guest(member, evening.used)
+            evening.guests[name] = Guest(member, evening.used, language=language)
         yield evening
 
 
@@ -174,12 +175,15 @@ async def paint_otherwise(evening: Evening) -> None:
     mina, ravi, yuna, omar, wei = (evening.guests[name] for name in NAMES)
     picture = (("start.png", png("RGB", "navy"), "image/png"), ("mask.png", png("L", "white"), "image/png"))
     started = await wei.use("imagine", prompt="a star", image=picture[0], mask=picture[1], strength=0.6)
+    [hires, *_] = await mina.suggested("imagine", "hires", "", prompt="x", size="64x64")
+    enlarged = await mina.use("imagine", prompt="a blue heart", size="64x64", hires=hires)
     hidden = await yuna.use("imagine", prompt="a secret heart", private=True)
     assert await omar.suggested("imagine", "style", "i", prompt="x") == ["Ink"]
     inked = await omar.use("imagine", prompt="a green circle", style="Ink")
     pasted = await mina.use("imagine", prompt="-", recipe=A1111)
-    drawn = await ravi.use("imagine", prompt="a red __shape__", channel="general")
+    drawn = await ravi.use("imagine", prompt="a pink __shape__", channel="general")
     await wei.result(started)
+    assert "96×96" in text_of(await mina.result(enlarged))
     secret = await yuna.result(hidden)
     assert "Ink" in text_of(await omar.result(inked))
     assert "77" in text_of(await mina.result(pasted))
@@ -279,6 +283,9 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(evening
 
     seen = [message for guest in evening.guests.values() for message in guest.seen()]
     assert [text_of(message) for message in seen if not is_within_limits(message)] == []
+    for guest in evening.guests.values():
+        assert len(guest.labels()) > 5
+        assert guest.foreign_labels() == set()
     evening.used.offered |= {name for message in seen for name in offered_in(message)}
     assert unused(evening.used, evening.served.bot.tree.get_commands()) == []
 

@@ -6,6 +6,7 @@ Buttons are pressed by their class, not by their label, so that members of every
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,8 +21,9 @@ from bot.sandbox.component_rules import walk
 
 Message = dict[str, Any]
 Item = type[discord.ui.DynamicItem[Any]]
-PATIENCE = 40.0  # seconds; a busy machine may still compile what is to paint
+PATIENCE = 120.0  # seconds; a busy machine may still compile what is to paint
 MAX_TEXT, MAX_PARTS = 4000, 40  # of a message, by Discord's rules
+SCRIPTS = {"ko": "HANGUL", "zh": "CJK", "ar": "ARABIC"}
 KINDS = ("way", "choice")
 """The groups of a template that name a kind of press; all others name what it acts on."""
 
@@ -37,8 +39,9 @@ class Used:
 class Guest:
     """A member who notes every command, suggestion, button, choice and form that they use."""
 
-    def __init__(self, member: Member, used: Used) -> None:
+    def __init__(self, member: Member, used: Used, *, language: str) -> None:
         self.member = member
+        self.language = language
         self._used = used
 
     async def use(self, command: str, *, channel: str | None = None, **options: Any) -> str:
@@ -109,6 +112,18 @@ class Guest:
             if event["type"] in {"MESSAGE_CREATE", "MESSAGE_UPDATE"}:
                 yield event["data"]
 
+    def labels(self) -> set[str]:
+        """What is written on the buttons, menus and forms that answer the member."""
+        forms = [event["data"] for event in self.member.events if event["type"] == "MODAL"]
+        answers = [message for message in self.seen() if is_answer_to(message, self.member.name)]
+        parts = [part for shown in (*answers, *forms) for part in parts_of(shown)]
+        found = {str(part.get("label") or part.get("placeholder") or "") for part in parts}
+        return (found | {form["title"] for form in forms}) - {""}
+
+    def foreign_labels(self) -> set[str]:
+        """The labels that are not in the member's language."""
+        return {label for label in self.labels() if not is_in(self.language, label)}
+
 
 def custom_ids(message: Message) -> list[str]:
     """The ids of the buttons and menus of a message, in reading order."""
@@ -127,6 +142,19 @@ def text_of(message: Message) -> str:
 def of(message: Message, interaction: str) -> bool:
     """Whether a message answers an interaction."""
     return bool((message.get("interaction_metadata") or {}).get("id") == interaction)
+
+
+def is_answer_to(message: Message, name: str) -> bool:
+    """Whether a message answers something that this member did."""
+    user = (message.get("interaction_metadata") or {}).get("user") or {}
+    return bool(user.get("username") == name)
+
+
+def is_in(language: str, label: str) -> bool:
+    """Whether a label has a letter of the language's script; tiles have the same labels in all languages."""
+    if language not in SCRIPTS or re.fullmatch(r"[UV][1-9]", label):
+        return True
+    return any(unicodedata.name(letter, "").startswith(SCRIPTS[language]) for letter in label)
 
 
 def is_menu(part: dict[str, Any]) -> bool:
