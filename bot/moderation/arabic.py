@@ -33,12 +33,12 @@ _VARIANTS = {
     "ي": "یۍێېۑےۓؽؾؿ",
     "": "ءٴـ",
 }
-LETTERS = {ord(other): letter for letter, others in _VARIANTS.items() for other in others}
+_DIGITS = {start + digit: str(digit) for start in (0x660, 0x6F0) for digit in range(10)}
+LETTERS = {ord(other): letter for letter, others in _VARIANTS.items() for other in others} | _DIGITS
 """For str.translate. Yeh without dots stays apart: at the end of دمى it is an alef."""
-DIGITS = {start + digit: str(digit) for start in (0x660, 0x6F0) for digit in range(10)}
 LEET = {
     ord(sign): letter
-    for letter, signs in {"ا": "1!|١", "ه": "0٥", "ع": "3٣", "ح": "7٧", "خ": "5", "": "2"}.items()
+    for letter, signs in {"ا": "1!|", "ه": "05", "ع": "3", "ح": "7", "": "2"}.items()
     for sign in signs
 }
 """Digits and signs that stand for Arabic letters by their shape, or by the habit of chats."""
@@ -46,6 +46,7 @@ LEET = {
 _LETTER = re.compile("[\u0620-\u06ff]")
 _INNER_YEH = re.compile("ى(?=[ء-ي])")
 _ARTICLE = re.compile("^[وف]?(?:[بك]?ال|لل)")
+FIRST_CLITICS = frozenset("وفبلكا")
 _CONJUNCTIONS = ("", "و", "ف")
 _PREPOSITIONS = ("", "ب", "ل", "ك", "ال", "بال", "كال", "لل", "لال")
 _PRONOUNS = ("ه", "ها", "هم", "هن", "هما", "ك", "كم", "كن", "نا")

@@ -9,36 +9,51 @@ from functools import cache
 from bot.moderation import arabic, hangul
 from bot.moderation.tables import look_alikes, simplified
 
-_FILLERS = "\u115f\u1160\u3164\uffa0\u17b4\u17b5\u2800"
-_ASTRAL_MARKS = "\U0001d165-\U0001d182\U0001e000-\U0001e02a\U000e0000-\U000e0fff"
+_FILLERS = "\u00adـ\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+_PLANES = (
+    *range(0x00A0, 0x1100),
+    *range(0x1200, 0x3131),
+    *range(0x3190, 0x4E00),
+    *range(0xA000, 0xA960),
+    *range(0xA980, 0xAC00),
+    *range(0xF900, 0xFFA0),
+    *range(0xFFE0, 0x10000),
+    *range(0x1D165, 0x1D1AE),
+    *range(0x1D400, 0x1D800),
+    *range(0x1E000, 0x1E02B),
+    *range(0x1EE00, 0x1EF00),
+    *range(0x1F100, 0x1F252),
+    *range(0x2F800, 0x2FA20),
+    *range(0xE0000, 0xE01F0),
+)
+"""Where characters are that stand for others, or for none. Han, syllables and jamo are left out."""
 _LATIN_LETTERS = {
     "\U0001f150": 26,  # white on black circles
     "\U0001f170": 26,  # white on black squares
     "\U0001f1e6": 26,  # flags
 }
 _PAIRS = {0x1F18E: "ab", 0x1F191: "cl", 0x1F192: "cool", 0x1F196: "ng", 0x1F197: "ok", 0x1F19A: "vs"}
-_CAPITAL_I = re.compile(r"(?<![A-Za-z])[A-Za-z]*(?:[a-z]I|I[a-z])[A-Za-z]*")
-
-
-@cache
-def _hidden() -> re.Pattern[str]:
-    """Match what is not seen, or sits on a letter: marks, zero-width characters, fillers."""
-    marks = [
-        character
-        for character in map(chr, range(0x300, 0x10000))
-        if unicodedata.category(character) in ("Mn", "Me", "Cf")
-    ]
-    return re.compile(f"[\u00ad{''.join(map(re.escape, marks))}{_FILLERS}ـ{_ASTRAL_MARKS}]+")
+_CAPITAL_I = re.compile(r"[a-z]I|I[a-z]")
+_LATIN_WORD = re.compile("[A-Za-z]+")
+_ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalpha()})
 
 
 @cache
 def _letters() -> dict[int, str]:
-    """Return the table of letters for str.translate, to be used after NFKD."""
-    made = {ord(other): letter for other, letter in look_alikes().items() if other.isalpha()}
+    """Return the letters that characters stand for, without marks: NFKD, look-alikes, variants, simplified Han."""
+    special = {ord(other): letter for other, letter in look_alikes().items() if other.isalpha()}
     for start, count in _LATIN_LETTERS.items():
-        made |= {ord(start) + place: chr(ord("a") + place) for place in range(count)}
-    made |= {ord(other): simple for other, simple in simplified().items()}
-    return made | _PAIRS | arabic.LETTERS
+        special |= {ord(start) + place: chr(ord("a") + place) for place in range(count)}
+    special |= {ord(other): simple for other, simple in simplified().items()}
+    special |= arabic.LETTERS | _PAIRS | dict.fromkeys(map(ord, _FILLERS), "")
+    made = {}
+    for code in _PLANES:
+        character = chr(code)
+        decomposed = unicodedata.normalize("NFKD", character)
+        if decomposed != character or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+            kept = (part for part in decomposed if unicodedata.category(part) not in ("Mn", "Me", "Cf"))
+            made[code] = "".join(kept).translate(special)
+    return made | special
 
 
 def skeleton(text: str) -> str:
@@ -49,37 +64,20 @@ def skeleton(text: str) -> str:
     """
     if text.isascii():
         return _with_capital_i(text)
-    seen = _hidden().sub("", text)
-    made = _decompose(seen)
-    if not hangul.has_jamo(made):
-        return _with_capital_i(arabic.normalise(made))
+    seen = text.translate(_letters())
+    others = ""
     if hangul.has_loose_jamo(seen):
-        typed = " ".join(hangul.typed_apart(seen))
-        lone = hangul.compose_without_lone(made)
-        made = _with_second(hangul.compose(made), lone)
-        made = f"{made}\n{hangul.compose(_decompose(typed))}" if typed else made
-    else:
-        made = unicodedata.normalize("NFC", made)
-    if hangul.has_hangul(made):
-        made = _with_second(made, hangul.without_stretched_vowels(made))
-    return _with_capital_i(arabic.normalise(made))
-
-
-def _decompose(seen: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", seen)
-    shown = _hidden().sub("", decomposed) if decomposed != seen else seen
-    return shown.translate(_letters())
-
-
-def _with_second(text: str, second: str) -> str:
-    """Return a text, and after it the chunks that differ in its second reading."""
-    if second == text:
-        return text
-    pairs = zip(text.split(), second.split(), strict=False)
-    return "\n".join((text, " ".join(other for one, other in pairs if one != other)))
+        seen, others = hangul.part_jamo(seen)
+    if others or hangul.has_hangul(seen):
+        others = "\n".join((others, hangul.words_with_stretched_vowels(f"{seen}\n{others}")))
+    made = arabic.normalise(seen)
+    return _with_capital_i(f"{made}\n{others}" if others else made)
 
 
 def _with_capital_i(text: str) -> str:
     """Return a text, and after it the words whose capital I may be a small L: bIood."""
-    words = _CAPITAL_I.findall(text) if "I" in text else []
-    return "\n".join((text, " ".join(words).replace("I", "l"))) if words else text
+    if not _CAPITAL_I.search(text):
+        return text
+    found = text.translate(_ASCII_WORD).split() if text.isascii() else _LATIN_WORD.findall(text)
+    words = [word for word in found if "I" in word and not word.isupper()]
+    return "\n".join((text, " ".join(words).replace("I", "l")))

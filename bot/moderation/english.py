@@ -24,7 +24,7 @@ _IRREGULAR = {
     "wolf": "wolves",
     "woman": "women",
 }
-_CONTRACTION = re.compile(r"(?<=[a-z])['’ʼ`´](?=(?:ll|re|ve|s|t|d|m)(?![^\W_]))")
+_CONTRACTION = re.compile(r"['’ʼ`´](?<=[a-z].)(?=(?:ll|re|ve|s|t|d|m)(?![^\W_]))")
 
 
 @cache

@@ -9,29 +9,21 @@ from functools import cache
 _LEADS, _VOWELS, _TAILS = "\u1100-\u1112", "\u1161-\u1175", "\u11a8-\u11c2"
 _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1-\uffdc]")
 _JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
-_TYPED_APART = re.compile(rf"(?<![^\W\d_])[{_JAMO}]++(?:[\W\d_]++[{_JAMO}]++)++")
+_TYPED_APART = re.compile(rf"[{_JAMO}](?<![^\W_].)(?:[\W\d_]++[{_JAMO}](?![^\W\d_]))++")
 _APART = re.compile(r"[\W\d_]+")
-_CONJOINING = re.compile("[\u1100-\u11ff]")
+_WITH_LOOSE = re.compile(rf"[가-힣]*+[{_JAMO}](?:[가-힣{_JAMO}lI1|丨r])*+")
 _SYLLABLE = re.compile("[가-힣]")
 
 # NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
 # vowel, is the tail of the syllable before.
-_TAIL = re.compile(rf"(?<=[{_VOWELS}])([{_LEADS}])([{_LEADS}])?(?![{_VOWELS}])")
-_LONE = re.compile(rf"(?<=[{_VOWELS}{_TAILS}])[{_LEADS}]++(?![{_VOWELS}])")
-_LATIN_VOWEL = re.compile(rf"(?<=[{_LEADS}])[lI|1丨r](?![a-z])")
+_TAIL = re.compile(rf"([{_LEADS}])(?<=[{_VOWELS}].)([{_LEADS}])?(?![{_VOWELS}])")
+_LONE = re.compile(rf"[{_LEADS}](?<=[{_VOWELS}{_TAILS}].)[{_LEADS}]*+(?![{_VOWELS}])")
+_LATIN_VOWEL = re.compile(rf"[lI|1丨r](?<=[{_LEADS}].)(?![a-z])")
 _LATIN_VOWELS = {"r": "\u1161"}
-_TAIL_OF = dict(
-    zip(
-        "ᄀᄁᄂᄃᄅᄆᄇᄉᄊᄋᄌᄎᄏᄐᄑᄒ",
-        "ᆨᆩᆫᆮᆯᆷᆸᆺᆻᆼᆽᆾᆿᇀᇁᇂ",
-        strict=True,
-    )
-)
-_DOUBLE_TAILS = {
-    "ᄀᄉ": "ᆪ", "ᄂᄌ": "ᆬ", "ᄂᄒ": "ᆭ", "ᄅᄀ": "ᆰ", "ᄅᄆ": "ᆱ", "ᄅᄇ": "ᆲ", "ᄅᄉ": "ᆳ", "ᄅᄐ": "ᆴ", "ᄅᄑ": "ᆵ", "ᄅᄒ": "ᆶ", "ᄇᄉ": "ᆹ",
-}  # fmt: skip
+_TAIL_OF = dict(zip("ᄀᄁᄂᄃᄅᄆᄇᄉᄊᄋᄌᄎᄏᄐᄑᄒ", "ᆨᆩᆫᆮᆯᆷᆸᆺᆻᆼᆽᆾᆿᇀᇁᇂ", strict=True))
+_DOUBLE_TAILS = dict(zip("ᄀᄉ ᄂᄌ ᄂᄒ ᄅᄀ ᄅᄆ ᄅᄇ ᄅᄉ ᄅᄐ ᄅᄑ ᄅᄒ ᄇᄉ".split(), "ᆪᆬᆭᆰᆱᆲᆳᆴᆵᆶᆹ", strict=True))
 _DOUBLE_VOWELS = {"ᅩᅡ": "ᅪ", "ᅩᅢ": "ᅫ", "ᅩᅵ": "ᅬ", "ᅮᅥ": "ᅯ", "ᅮᅦ": "ᅰ", "ᅮᅵ": "ᅱ", "ᅳᅵ": "ᅴ"}
-_LOOSE_VOWEL = re.compile(rf"(?<=[가-힣])[{_VOWELS}]+")
+_LOOSE_VOWEL = re.compile(rf"[{_VOWELS}](?<=[가-힣].)[{_VOWELS}]*")
 
 _STRETCHING = "아애야어에여오요우유으이"  # silent lead, vowel, no tail
 _BLOOMING = re.compile(r"(?<=[이가꽃에도]\s)피(?:는|고|며|면|기)(?![가-힣])|피는(?=\s+[가-힣]*(?:꽃|봄|장미|연기))")
@@ -42,39 +34,46 @@ def has_loose_jamo(text: str) -> bool:
     return _LOOSE.search(text) is not None
 
 
-def has_jamo(decomposed: str) -> bool:
-    """Return whether a text in NFKD holds any Hangul."""
-    return _CONJOINING.search(decomposed) is not None
-
-
 def has_hangul(text: str) -> bool:
     """Return whether a text holds syllables."""
     return _SYLLABLE.search(text) is not None
 
 
-def typed_apart(text: str) -> list[str]:
-    """Return the runs of jamo with spaces or signs between them, joined: ㅅ ㅔ ㄱ ㅅ ㅡ."""
-    return [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
+def part_jamo(text: str) -> tuple[str, str]:
+    """Return a text without the words that have loose jamo, and these with syllables, in both ways to read them.
+
+    ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing.
+    """
+    loose = list(dict.fromkeys(_WITH_LOOSE.findall(text)))
+    loose += [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
+    decomposed = unicodedata.normalize("NFKD", "\n".join(loose))
+    joined, lone = _compose(decomposed), _compose_without_lone(decomposed)
+    if lone != joined:
+        pairs = zip(lone.split("\n"), joined.split("\n"), strict=True)
+        joined = "\n".join((joined, *[one for one, other in pairs if one != other]))
+    return _WITH_LOOSE.sub(" ", text), joined
 
 
-def compose(decomposed: str) -> str:
-    """Return a text in NFKD with its jamo as syllables: ㅅㅔㄱㅅㅡ, 세ㄱ스 and ㅈr살 as 섹스 and 자살."""
+def _compose(decomposed: str) -> str:
+    """Return jamo in NFKD as syllables, with the consonants between two syllables as tails."""
+    tails = _tails()
     mended = _LATIN_VOWEL.sub(lambda found: _LATIN_VOWELS.get(found[0], "\u1175"), decomposed)
     for pair, vowel in _DOUBLE_VOWELS.items():
         mended = mended.replace(pair, vowel)
-    return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _TAIL.sub(_tail, mended)))
+    return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _TAIL.sub(lambda found: tails[found[0]], mended)))
 
 
-def compose_without_lone(decomposed: str) -> str:
-    """Return a text in NFKD as syllables, without the consonants that stand alone: 섹스ㅋㅋ as 섹스."""
+def _compose_without_lone(decomposed: str) -> str:
+    """Return jamo in NFKD as syllables, without the consonants that stand alone."""
     return _LOOSE_VOWEL.sub("", unicodedata.normalize("NFC", _LONE.sub("", decomposed)))
 
 
-def _tail(found: re.Match[str]) -> str:
-    first, second = found.groups()
-    if second is None:
-        return _TAIL_OF.get(first, first)
-    return _DOUBLE_TAILS.get(first + second) or _TAIL_OF.get(first, first) + second
+@cache
+def _tails() -> dict[str, str]:
+    """Return the tail that each lead, or two of them, become."""
+    leads = [chr(code) for code in range(0x1100, 0x1113)]
+    pairs = {first + second: _TAIL_OF.get(first, first) + second for first in leads for second in leads}
+    return {lead: _TAIL_OF.get(lead, lead) for lead in leads} | pairs | _DOUBLE_TAILS
 
 
 @cache
@@ -88,9 +87,13 @@ def _stretched_vowel() -> re.Pattern[str]:
     return re.compile("|".join(branches))
 
 
-def without_stretched_vowels(text: str) -> str:
-    """Return 누우우드 as 누드."""
-    return _stretched_vowel().sub("", text)
+def words_with_stretched_vowels(text: str) -> str:
+    """Return the chunks of a text that have stretched vowels, without them: 누드 for 누우우드."""
+    shorter = _stretched_vowel().sub("", text)
+    if shorter == text:
+        return ""
+    pairs = zip(text.split(), shorter.split(), strict=True)
+    return "\n".join([other for one, other in pairs if one != other])
 
 
 def without_blooming(text: str) -> str:

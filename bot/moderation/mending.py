@@ -12,31 +12,31 @@ from bot.moderation.tables import look_alikes
 _LISTING = ",;:()[]{}<>\"/\\"
 _ASCII_LISTING = str.maketrans(dict.fromkeys(_LISTING, " "))
 _ANY_LISTING = re.compile(rf"[{re.escape(_LISTING)}。、]+")
-_LISTING_INSIDE = re.compile(rf"(?<!\S)[^\s{re.escape(_LISTING)}。、]++[{re.escape(_LISTING)}。、]\S+")
-_SIGNS = re.compile(r"(?:[^\w\s]|[\d_])+")
+_INNER_LISTING = re.compile(rf"[{re.escape(_LISTING)}。、]\w")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 _ASCII_SIGNS = str.maketrans(
     {chr(code): None for code in range(128) if not chr(code).isalpha() and not chr(code).isspace()}
 )
+_LONGEST_PIECE = 100
+"""A longer piece without a space is no word, however it is split. Saves the time of hostile texts."""
+_GAP = "\u02ee"  # a letter to re, so that one class has all that is to go and no space
 
-_SIGNED = re.compile(r"(?<!\S)[^\W\d_]*+\S\S*")
-_INNER_SIGN = re.compile(r"[^\W\d_](?:[^\w\s]|[\d_])+[^\W\d_]")
-
-_MODEL_NUMBER = re.compile(r"(?<![^\W_])[A-Z]\d+(?![^\W_])")
-_SHOUTING = re.compile(r"(?<![!?])[!?]++(?!\S)")
-_WITH_LATIN = re.compile(r"(?<!\S)[^\sa-z]*+[a-z]\S*")
-_OTHER_SIGNS = re.compile(r"[^\w\s\x00-\x7f]+")
-_OTHER_LETTERS = re.compile(r"[^\x00-\x7f]+")
-_PICTURED = {"||": "", "()": "o", "[]": "o", "\\/\\/": "w", "/\\": "a", "\\/": "v", "|-|": "h", "vv": "w"}
-_SHAPES = dict(zip("0123456789@$!|+", "oizeasgtbgasiit", strict=True))
+_MODEL_NUMBER = re.compile(r"[A-Z](?<![^\W_].)\d+\b", re.DOTALL)
+_SHOUTING = re.compile(r"[!?](?<![!?].)[!?]*+(?!\S)", re.DOTALL)
+_PICTURED = {"||": "", "()": "O", "[]": "O", "\\/\\/": "W", "/\\": "A", "\\/": "V", "|-|": "H", "vv": "W"}
+_SHAPES = dict(zip("0123456789@$!|+", "OIZEASGTBGASIIT", strict=True))  # capitals: no letters of the text
 _AS_I = str.maketrans(_SHAPES)
-_AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "l"))
+_AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "L"))
+_ASCII_OTHERS = {code: None for code in _ASCII_SIGNS if chr(code) not in _SHAPES}
 _I_OR_L = re.compile(r"[1!|]")
-_ARABIC_RUN = re.compile(rf"[{ARABIC}0-9\u0660-\u0669!|]+")
+_ARABIC_RUN = re.compile(rf"[{ARABIC}0-9!|]+")
 
 
 def without_signs(text: str) -> str:
     """Return a text of letters and spaces only."""
-    return text.translate(_ASCII_SIGNS) if text.isascii() else _SIGNS.sub("", text)
+    if text.isascii():
+        return text.translate(_ASCII_SIGNS)
+    return _NO_LETTERS.sub("", _GAP.join(text.split())).replace(_GAP, " ")
 
 
 def without_listing(text: str) -> str:
@@ -45,65 +45,68 @@ def without_listing(text: str) -> str:
 
 
 @cache
-def _other_shapes() -> tuple[re.Pattern[str], dict[int, str]]:
-    """Match the signs beyond ASCII that look like a letter; the table for str.translate."""
-    shapes = {other: letter for other, letter in look_alikes().items() if not other.isalpha()}
-    return re.compile(f"[{''.join(map(re.escape, shapes))}]"), str.maketrans(shapes)
+def _other_shapes() -> tuple[re.Pattern[str], dict[str, str]]:
+    """Match the signs beyond ASCII that look like a letter; the letter of each, as a capital."""
+    shapes = {other: letter.upper() for other, letter in look_alikes().items() if not other.isalpha()}
+    return re.compile(f"[{''.join(map(re.escape, shapes))}]"), shapes
 
 
 def as_letters(text: str) -> str:
     """Return a text whose digits and signs are the letters of their shape; 1 is i."""
-    pattern, table = _other_shapes()
-    if not text.isascii() and pattern.search(text):
-        text = text.translate(table)
-    return text.translate(_AS_I)
+    return _with_other_shapes(text).translate(_AS_I).lower()
 
 
-def mended_words(cased: str) -> list[str]:
-    """Return the words of the chunks that have signs or digits: without them, and with them as letters."""
-    signed = "\n".join(dict.fromkeys(_SIGNED.findall(cased)))
-    if not signed:
-        return []
-    lower = english.separate_contractions(signed.casefold())
-    made = []
-    if _INNER_SIGN.search(lower):
-        made += words_of(without_signs(without_listing(lower)))
-        made += words_of(without_signs("\n".join(_LISTING_INSIDE.findall(lower))))
-    made += words_with_shapes(_MODEL_NUMBER.sub(" ", signed).casefold(), unlisted=True)
+def as_letters_with_l(text: str) -> str:
+    """Return the same with 1 as l."""
+    return _with_other_shapes(text).translate(_AS_L).lower()
+
+
+def without_model_numbers(cased: str) -> str:
+    """Return a text without A55, F16 and the like, which are no words with digits for letters."""
+    return _MODEL_NUMBER.sub(" ", cased)
+
+
+def mended_words(lower: str) -> list[str]:
+    """Return the words of a text in lower case without the signs and digits within."""
+    text = english.separate_contractions(lower)
+    pieces = [piece for piece in without_listing(text).split() if len(piece) <= _LONGEST_PIECE]
+    listed = [chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)]
+    made = words_of(without_signs("\n".join(pieces + listed)))
     if not lower.isascii() and arabic.has_letters(lower):
         runs = (run for run in _ARABIC_RUN.findall(lower) if not run.isalpha())
         made += words_of(without_signs("\n".join(runs).translate(arabic.LEET)))
     return made
 
 
-def words_with_shapes(lower: str, *, unlisted: bool) -> list[str]:
-    """Return the words in Latin letters whose digits and signs are the letters of their shape.
+def words_in_shapes(lower: str) -> list[str]:
+    """Return the words in which digits and signs stand for Latin letters by their shape: bl00d, a$$.
 
-    With `unlisted`, once more with 1 as l, and both again with commas and brackets as nothing.
+    1 and the like are i, and once more l; commas and brackets are spaces, and once more nothing.
     """
-    text = _latin_only(lower)
-    if not text:
-        return []
+    text = _ascii(lower)
+    listed = [chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)]
+    pieces = f"{text.translate(_ASCII_LISTING)}\n{chr(32).join(listed)}".translate(_ASCII_OTHERS)
+    both = [pieces.translate(table) for table in ((_AS_I, _AS_L) if _I_OR_L.search(pieces) else (_AS_I,))]
+    mixed = [word for word in " ".join(both).split() if not word.islower() and not word.isupper()]
+    return "\n".join(mixed).lower().split()
+
+
+def all_words_in_shapes(lower: str) -> list[str]:
+    """Return all words of a text in order, with digits and signs as letters."""
+    return _ascii(lower).translate(_ASCII_LISTING).translate(_ASCII_OTHERS).translate(_AS_I).lower().split()
+
+
+def _ascii(lower: str) -> str:
+    """Return a text without what is beyond ASCII, except for the signs that have the shape of a letter."""
+    text = _with_other_shapes(lower).encode("ascii", "ignore").decode()
     for picture, letters in _PICTURED.items():
         if picture in text:
             text = text.replace(picture, letters)
-    text = _SHOUTING.sub("", text)
-    versions = [_chunks_with_letters(text.translate(_ASCII_LISTING))]
-    if unlisted:
-        versions.append(_chunks_with_letters("\n".join(_LISTING_INSIDE.findall(text))))
-        versions += [version.translate(_AS_L) for version in versions if _I_OR_L.search(version)]
-    joined = "\n".join(versions).translate(_AS_I)
-    return joined.translate(_ASCII_SIGNS).split()
+    return _SHOUTING.sub("", text) if "!" in text or "?" in text else text
 
 
-def _chunks_with_letters(text: str) -> str:
-    return "\n".join(_WITH_LATIN.findall(text))
-
-
-def _latin_only(lower: str) -> str:
-    """Return a text in ASCII: other letters are spaces, other signs the letters of their shape or nothing."""
-    if lower.isascii():
-        return lower
-    pattern, table = _other_shapes()
-    text = lower.translate(table) if pattern.search(lower) else lower
-    return _OTHER_LETTERS.sub(" ", _OTHER_SIGNS.sub("", text))
+def _with_other_shapes(text: str) -> str:
+    pattern, shapes = _other_shapes()
+    for sign in () if text.isascii() else set(pattern.findall(text)):
+        text = text.replace(sign, shapes[sign])
+    return text

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from bot.moderation import arabic, chinese, hangul, mending, spacing
 from bot.moderation.characters import skeleton
-from bot.moderation.scripts import NUMBERED_WORD, has_cjk, has_digit, words_of
+from bot.moderation.scripts import has_digit, numbered_words_of, words_of
 from bot.moderation.stretching import squeeze
 
-_MASKED = re.compile(r"(?<![^\W_])(?<![*#%])[a-z]++(?:[*#%]++[a-z]++)++")
+_MASKS = "*#%"
+_ASCII_MASKED = str.maketrans({chr(code): " " for code in range(128) if not (chr(code).isalpha() or chr(code) in _MASKS)})
 _STARS = re.compile(r"\*+")
 _VOWELS = str.maketrans("aeiou*#%", "********")
 _ALONE = re.compile(r"(?<!\S)[^\w\s]*+(\w++)[^\w\s]*+(?!\S)")
-_ARABIC_DIGIT = re.compile("[\u0660-\u0669\u06f0-\u06f9]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +49,18 @@ class Readings:
         """Whether it has Arabic letters."""
         return arabic.has_letters(self.lower)
 
-    @cached_property
-    def sequences(self) -> tuple[list[str], ...]:
+    @property
+    def sequences(self) -> Iterator[list[str]]:
         """The words in order: as they stand, with digits, without inner signs, with digits as letters."""
+        yield self.plain
+        if (numbered := numbered_words_of(self.lower)) != self.plain:
+            yield numbered
         mended = words_of(mending.without_signs(mending.without_listing(self.lower)))
-        shaped = mending.words_with_shapes(self.lower, unlisted=False)
-        return self.plain, _numbered(self.lower), mended, shaped
+        if mended != self.plain:
+            yield mended
+        shaped = mending.all_words_in_shapes(self.lower)
+        if shaped != self.plain:
+            yield shaped
 
     @cached_property
     def alone(self) -> frozenset[str]:
@@ -61,21 +68,23 @@ class Readings:
         return frozenset(_ALONE.findall(self.lower))
 
     @cached_property
-    def clauses(self) -> chinese.Clauses | None:
-        """The text as Chinese; None where it has no Han."""
-        return chinese.read_clauses(self.lower) if has_cjk(self.lower) else None
+    def clauses(self) -> chinese.Clauses:
+        """The text as Chinese."""
+        return chinese.read_clauses(self.lower)
 
     @cached_property
     def syllables(self) -> str:
         """Syllables that stand apart, a line for each run."""
-        return spacing.spaced_syllables(self.lower) if self.has_hangul else ""
+        return spacing.spaced_syllables(self.plain) if self.has_hangul else ""
 
     @cached_property
     def masked(self) -> frozenset[str]:
         """Words with a star or the like for a letter, all vowels as stars: f*ck."""
-        if not any(sign in self.lower for sign in "*#%"):
+        if not any(sign in self.lower for sign in _MASKS):
             return frozenset()
-        return frozenset(map(mask, set(_MASKED.findall(self.lower))))
+        pieces = self.lower.encode("ascii", "ignore").decode().translate(_ASCII_MASKED).split()
+        signed = {piece.rstrip(_MASKS) for piece in pieces if not piece.isalpha() and piece[0] not in _MASKS}
+        return frozenset(mask(piece) for piece in signed if not piece.isalpha())
 
 
 def mask(word: str) -> str:
@@ -88,17 +97,18 @@ def read(text: str) -> Readings:
     cased = skeleton(text)
     lower = hangul.without_blooming(cased.casefold())
     plain = words_of(lower)
-    runs = spacing.spaced_runs(lower)
-    words = [*plain, *mending.mended_words(cased), *spacing.words_of_runs(runs), *spacing.words_in_pieces(lower)]
-    if has_digit(lower):
-        words += _numbered(lower)
+    words = [*plain, *spacing.words_in_pieces(lower.split())]
+    signed = "\n".join(dict.fromkeys([chunk for chunk in cased.split() if not chunk.isalpha()]))
+    numbered = plain
+    if signed:
+        words += mending.mended_words(signed.casefold())
+        if has_digit(signed):
+            numbered = numbered_words_of(lower)
+            words += [word for word in numbered if not word.isalpha()]
+            signed = mending.without_model_numbers(signed)
+        words += mending.words_in_shapes(signed.casefold())
+    runs = spacing.spaced_runs(lower, numbered)
+    words += spacing.words_of_runs(runs)
     once = list(dict.fromkeys(words))
     squeezed = squeeze("\n".join(once)).split("\n")
     return Readings(lower=lower, plain=plain, words=once, squeezed=squeezed, runs=runs)
-
-
-def _numbered(lower: str) -> list[str]:
-    """Return the words with their digits, in order."""
-    text = lower.translate(arabic.DIGITS) if _ARABIC_DIGIT.search(lower) else lower
-    found: list[str] = NUMBERED_WORD.findall(text)
-    return found

@@ -7,13 +7,13 @@ import re
 from bot.moderation.english import is_no_stretching
 from bot.moderation.scripts import is_latin
 
-_REPEATED = re.compile(r"([^\W\d_])(?=\1)")
+_REPEATED = re.compile(r"(.)(?=\1)")
 _RUN = re.compile(r"((.)\2*)", re.DOTALL)
 _OFTEN_DOUBLED = ("يي", "وو", "لل")
 
 
 def squeeze(text: str) -> str:
-    """Return a text with one letter for each run of the same letter."""
+    """Return a text with one character for each run of the same character; lines stay apart."""
     return _REPEATED.sub("", text)
 
 
@@ -26,6 +26,8 @@ def is_stretched(word: str, form: str) -> bool:
     if len(word_runs) != len(form_runs) or any(map(_is_shorter, word_runs, form_runs)):
         return False
     longer = [run for run, own in zip(word_runs, form_runs, strict=True) if run != own]
+    if any(run[0].isdigit() for run in longer):
+        return False
     if len(longer[0]) > 2 or len(longer) > 1:
         return True
     return not is_no_stretching(word) if is_latin(word) else len(form) > 3 and longer[0] not in _OFTEN_DOUBLED

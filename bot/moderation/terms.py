@@ -6,13 +6,21 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, product
 
 from bot.moderation import arabic, chinese, english, hangul
 from bot.moderation.characters import skeleton
 from bot.moderation.mending import as_letters
 from bot.moderation.readings import Readings, mask, read
-from bot.moderation.scripts import NUMBERED_WORD, WORD, has_cjk, has_digit, is_arabic, is_hangul, is_latin
+from bot.moderation.scripts import (
+    has_cjk,
+    has_digit,
+    is_arabic,
+    is_hangul,
+    is_latin,
+    numbered_words_of,
+    words_of,
+)
 from bot.moderation.stretching import is_stretched, is_stretched_end, squeeze
 
 _LEET_IN_TERM = re.compile(r"[@$€£]|(?<=[a-z])[!|+](?=[a-z])")
@@ -72,7 +80,7 @@ class Terms:
             term = _MASKED_TERM.sub("", term)
         if _LEET_IN_TERM.search(term):
             term = as_letters(term)
-        words: tuple[str, ...] = tuple((NUMBERED_WORD if has_digit(term) else WORD).findall(term))
+        words: tuple[str, ...] = tuple(numbered_words_of(term) if has_digit(term) else words_of(term))
         if len(words) > 1:
             self._phrases[words].add(number)
             joined = "".join(words)
@@ -108,8 +116,13 @@ class Terms:
         return frozenset(filter(is_hangul, self._vocabulary))
 
     @cached_property
+    def _needles(self) -> dict[str, str]:
+        """The Korean terms with a space before each syllable."""
+        return {noun: "".join(map(" {}".format, noun)) for noun in self._nouns & self._words.keys() if len(noun) > 1}
+
+    @cached_property
     def _noun_heads(self) -> frozenset[str]:
-        return frozenset(noun[0] for noun in self._nouns)
+        return frozenset(noun[:2] for noun in self._nouns)
 
     @cached_property
     def _noun_lengths(self) -> list[int]:
@@ -129,17 +142,6 @@ class Terms:
                     made.setdefault(masked, set()).update(numbers)
         return made
 
-    @cached_property
-    def _tree(self) -> dict[str, dict]:  # type: ignore[type-arg]
-        """The phrases, word by word; the empty word has the whole phrase."""
-        root: dict[str, dict] = {}  # type: ignore[type-arg]
-        for phrase in self._phrases:
-            node = root
-            for word in phrase:
-                node = node.setdefault(word, {})
-            node[""] = {"": phrase}
-        return root
-
     def _numbers(self, text: Readings) -> Iterator[int]:
         """Yield the numbers of the terms that a text holds, some of them twice; the cheapest ways first."""
         hits = self._hits(text)
@@ -150,8 +152,8 @@ class Terms:
         for sign, numbers in self._signs.items():
             if sign in text.lower:
                 yield from numbers
-        if self._chinese and text.clauses is not None:
-            for term in chinese.found(text.clauses, self._chinese):
+        if self._chinese and (possible := self._possible_chinese(text)):
+            for term in chinese.found(text.clauses, possible):
                 yield from self._chinese[term]
         if text.masked:
             for masked in self._masks.keys() & text.masked:
@@ -161,19 +163,31 @@ class Terms:
         if self._phrases:
             yield from self._numbers_of_phrases(text, hits)
 
+    def _possible_chinese(self, text: Readings) -> list[str]:
+        """Return the Chinese terms all of whose characters a text holds."""
+        pattern = self._chinese_characters
+        there = set() if text.lower.isascii() else set(pattern.findall(text.lower))
+        return [term for term in self._chinese if there.issuperset(term)] if there else []
+
+    @cached_property
+    def _chinese_characters(self) -> re.Pattern[str]:
+        return re.compile(f"[{''.join(map(re.escape, sorted(set(chain.from_iterable(self._chinese)))))}]")
+
     def _hits(self, text: Readings) -> Hits:
         hits: Hits = defaultdict(set)
         common = self._keys & text.keys
         if common:
             for word, key in zip(text.words, text.squeezed, strict=True):
                 if key in common:
-                    hits[word].update(own for form, own in self._forms[key] if is_stretched(word, form))
+                    owns = {own for form, own in self._forms[key] if is_stretched(word, form)}
+                    hits[word] |= owns
         if self._nouns and text.has_hangul:
-            for word in {word for word in chain(text.words, text.squeezed) if word[:1] in self._noun_heads}:
-                self._add_nouns(hits, word)
+            for word in chain(text.words, text.keys):
+                if word[:2] in self._noun_heads or word[0] in self._noun_heads:
+                    self._add_nouns(hits, word)
         if self._has_arabic and text.has_arabic:
             for word, key in zip(text.words, text.squeezed, strict=True):
-                if is_arabic(word):
+                if word[0] in arabic.FIRST_CLITICS:
                     self._add_with_clitics(hits, word, key)
         return hits
 
@@ -187,7 +201,7 @@ class Terms:
         for length, clitics in enumerate(arabic.prefixes(), start=1):
             if key[length:] in self._forms and key[:length] in clitics and not arabic.is_whole(word):
                 forms = self._forms[key[length:]]
-                hits[word].update(own for form, own in forms if is_stretched_end(word, form))
+                hits[word] |= {own for form, own in forms if is_stretched_end(word, form)}
 
     def _numbers_of_parts(self, text: Readings) -> Iterator[int]:
         words = "\n".join(("", *text.words, "")) if self._parts else ""
@@ -198,8 +212,8 @@ class Terms:
     def _numbers_of_spaced(self, text: Readings) -> Iterator[int]:
         """Yield the terms whose syllables stand apart, or that are part of a long run of single letters."""
         if text.syllables:
-            for noun in self._nouns & self._words.keys():
-                if len(noun) > 1 and _stands_apart(noun, text.syllables):
+            for noun, needle in self._needles.items():
+                if needle in text.syllables and _stands_apart(noun, needle, text.syllables):
                     yield from self._words[noun]
         runs = "\n".join(run for run in text.runs if len(run) >= 2 * _SHORTEST_INSIDE_RUN)
         for word, numbers in self._words.items() if runs else ():
@@ -209,25 +223,18 @@ class Terms:
 
     def _numbers_of_phrases(self, text: Readings, hits: Hits) -> Iterator[int]:
         there = set().union(*hits.values())
-        if not any(there.issuperset(phrase) for phrase in self._phrases):
-            return
-        for sequence in text.sequences:
-            open_nodes: list[dict] = []  # type: ignore[type-arg]
-            for word in sequence:
-                owns = hits.get(word)
-                if not owns:
-                    open_nodes = []
-                    continue
-                nodes = [node[own] for node in (*open_nodes, self._tree) for own in owns if own in node]
-                for node in nodes:
-                    if "" in node:
-                        yield from self._phrases[node[""][""]]
-                open_nodes = nodes
+        lengths = {len(phrase) for phrase in self._phrases if there.issuperset(phrase)}
+        for sequence in text.sequences if lengths else ():
+            for length in lengths:
+                neighbours = set(zip(*(sequence[start:] for start in range(length)), strict=False))
+                for words in neighbours:
+                    if all(word in hits for word in words):
+                        for phrase in product(*(hits[word] for word in words)):
+                            yield from self._phrases.get(phrase, ())
 
 
-def _stands_apart(noun: str, runs: str) -> bool:
+def _stands_apart(noun: str, needle: str, runs: str) -> bool:
     """Return whether the syllables of a noun stand apart in a run, with a particle after the last."""
-    needle = " " + " ".join(noun)
     start = runs.find(needle)
     for _ in range(_MOST_PLACES):
         if start < 0:
