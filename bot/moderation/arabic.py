@@ -81,7 +81,12 @@ def inflect(word: str) -> set[str]:
     """Return a word with the endings and pronouns that it may have; without prefixes."""
     if word[-1] in "ةه" and len(word) > 2:
         stem = word[:-1]
-        forms = {stem + "ة", stem + "ه", stem + "ات", *(stem + "ت" + each for each in (*_PRONOUNS, "ين", "ان"))}
+        forms = {
+            stem + "ة",
+            stem + "ه",
+            stem + "ات",
+            *(stem + "ت" + each for each in (*_PRONOUNS, "ين", "ان")),
+        }
         forms |= {stem + "ات" + each for each in _PRONOUNS}
         return forms | ({word + each for each in _PRONOUNS} if word[-1] == "ه" else set())
     forms = {word, *(word + each for each in (*_PRONOUNS, *_ENDINGS))}

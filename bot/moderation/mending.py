@@ -9,7 +9,7 @@ from bot.moderation import arabic, english
 from bot.moderation.scripts import ARABIC, words_of
 from bot.moderation.tables import look_alikes
 
-_LISTING = ",;:()[]{}<>\"/\\"
+_LISTING = ',;:()[]{}<>"/\\'
 _ASCII_LISTING = str.maketrans(dict.fromkeys(_LISTING, " "))
 _ANY_LISTING = re.compile(rf"[{re.escape(_LISTING)}。、]+")
 _INNER_LISTING = re.compile(rf"[{re.escape(_LISTING)}。、]\w")
@@ -70,7 +70,9 @@ def mended_words(lower: str) -> list[str]:
     """Return the words of a text in lower case without the signs and digits within."""
     text = english.separate_contractions(lower)
     pieces = [piece for piece in without_listing(text).split() if len(piece) <= _LONGEST_PIECE]
-    listed = [chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)]
+    listed = [
+        chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)
+    ]
     made = words_of(without_signs("\n".join(pieces + listed)))
     if not lower.isascii() and arabic.has_letters(lower):
         runs = (run for run in _ARABIC_RUN.findall(lower) if not run.isalpha())
@@ -84,7 +86,9 @@ def words_in_shapes(lower: str) -> list[str]:
     1 and the like are i, and once more l; commas and brackets are spaces, and once more nothing.
     """
     text = _ascii(lower)
-    listed = [chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)]
+    listed = [
+        chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)
+    ]
     pieces = f"{text.translate(_ASCII_LISTING)}\n{chr(32).join(listed)}".translate(_ASCII_OTHERS)
     both = [pieces.translate(table) for table in ((_AS_I, _AS_L) if _I_OR_L.search(pieces) else (_AS_I,))]
     mixed = [word for word in " ".join(both).split() if not word.islower() and not word.isupper()]

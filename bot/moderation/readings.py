@@ -13,7 +13,9 @@ from bot.moderation.scripts import has_digit, numbered_words_of, words_of
 from bot.moderation.stretching import squeeze
 
 _MASKS = "*#%"
-_ASCII_MASKED = str.maketrans({chr(code): " " for code in range(128) if not (chr(code).isalpha() or chr(code) in _MASKS)})
+_ASCII_MASKED = str.maketrans(
+    {chr(code): " " for code in range(128) if not (chr(code).isalpha() or chr(code) in _MASKS)}
+)
 _STARS = re.compile(r"\*+")
 _VOWELS = str.maketrans("aeiou*#%", "********")
 _ALONE = re.compile(r"(?<!\S)[^\w\s]*+(\w++)[^\w\s]*+(?!\S)")

@@ -118,7 +118,11 @@ class Terms:
     @cached_property
     def _needles(self) -> dict[str, str]:
         """The Korean terms with a space before each syllable."""
-        return {noun: "".join(map(" {}".format, noun)) for noun in self._nouns & self._words.keys() if len(noun) > 1}
+        return {
+            noun: "".join(map(" {}".format, noun))
+            for noun in self._nouns & self._words.keys()
+            if len(noun) > 1
+        }
 
     @cached_property
     def _noun_heads(self) -> frozenset[str]:
