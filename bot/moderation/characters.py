@@ -40,7 +40,7 @@ _ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(co
 
 @cache
 def _letters() -> dict[int, str]:
-    """Return the letters that characters stand for, without marks: NFKD, look-alikes, variants, simplified Han."""
+    """Return the letters that characters stand for: NFKD without marks, look-alikes, simplified Han."""
     special = {ord(other): letter for other, letter in look_alikes().items() if other.isalpha()}
     for start, count in _LATIN_LETTERS.items():
         special |= {ord(start) + place: chr(ord("a") + place) for place in range(count)}

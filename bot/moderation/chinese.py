@@ -10,9 +10,11 @@ from bot.moderation.scripts import CJK
 from bot.moderation.tables import read_words
 
 _CLAUSE = re.compile(r"[,;:!?。、\n]+")
-_OTHER_SIGNS = re.compile(r"[^\w\n]+")
+_BETWEEN_ASCII = re.compile(r"(?<=[a-z0-9])[^\w\n]+(?=[a-z0-9])")
+_OTHER_SIGNS = re.compile(r"[^\w\n\t]+")
 _NUMBER = re.compile(rf"\d++(?=[{CJK}])")
 _DOUBLED = re.compile(r"(.)(?=\1)")
+_NUMERALS = "零一二三四五六七八九十百"
 _LONGEST_WORD = 4
 MAX_EXPLAINED = 100
 """So many accidents are no accident: a text with more of them matches. Bounds the time."""
@@ -28,8 +30,9 @@ class Clauses:
 
 
 def read_clauses(text: str) -> Clauses:
-    """Return the clauses of a text in lower case."""
-    clauses = _OTHER_SIGNS.sub("", _CLAUSE.sub("\n", text)).replace("_", "")
+    """Return the clauses of a text in lower case; tabs separate words in Latin letters."""
+    clauses = _BETWEEN_ASCII.sub("\t", _CLAUSE.sub("\n", text.replace("_", " ").replace("\t", " ")))
+    clauses = _OTHER_SIGNS.sub("", clauses)
     without_numbers = _NUMBER.sub("", clauses)
     versions = [clauses, without_numbers, _DOUBLED.sub("", without_numbers)]
     return Clauses(clauses=clauses, versions=tuple(dict.fromkeys(versions)))
@@ -41,11 +44,9 @@ def found(text: Clauses, terms: Iterable[str]) -> set[str]:
     unbroken = text.clauses.replace("\n", "")
     made = set()
     for term in terms:
-        if any(_holds(version, term, budget) for version in text.versions):
+        whole = any(_holds(version, term, budget) for version in text.versions)
+        if whole or (len(term) > 1 and term in unbroken and _split(text.clauses, term, budget)):
             made.add(term)
-        elif len(term) > 1 and term in unbroken and len(unbroken) < len(text.clauses):
-            if _split(text.clauses, term, budget):
-                made.add(term)
     return made
 
 
@@ -63,14 +64,16 @@ def _holds(text: str, term: str, budget: list[int]) -> bool:
 
 
 def _inside_word(text: str, start: int, end: int) -> bool:
-    """Return whether a number or a Latin word of the term goes on outside it: A片 in NBA片段."""
-    return (text[start].isascii() and _is_ascii_letter(text[start - 1 : start])) or (
-        text[end - 1].isascii() and _is_ascii_letter(text[end : end + 1])
-    )
+    """Return whether a number or a Latin word goes on outside the term: A片 in NBA片段, 五岁 in 十五岁."""
+    return _goes_on(text[start], text[start - 1 : start]) or _goes_on(text[end - 1], text[end : end + 1])
 
 
-def _is_ascii_letter(character: str) -> bool:
-    return character.isascii() and character.isalnum()
+def _goes_on(inside: str, outside: str) -> bool:
+    if inside in _NUMERALS:
+        return outside != "" and outside in _NUMERALS
+    if not (inside.isascii() and outside.isascii()):
+        return False
+    return (inside.isdigit() and outside.isdigit()) or (inside.isalpha() and outside.isalpha())
 
 
 def _explained(text: str, start: int, end: int) -> bool:

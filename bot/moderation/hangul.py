@@ -6,6 +6,8 @@ import re
 import unicodedata
 from functools import cache
 
+from bot.moderation.tables import read_lists
+
 _LEADS, _VOWELS, _TAILS = "\u1100-\u1112", "\u1161-\u1175", "\u11a8-\u11c2"
 _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1-\uffdc]")
 _JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
@@ -21,13 +23,10 @@ _LONE = re.compile(rf"[{_LEADS}](?<=[{_VOWELS}{_TAILS}].)[{_LEADS}]*+(?![{_VOWEL
 _LATIN_VOWEL = re.compile(rf"[lI|1丨r](?<=[{_LEADS}].)(?![a-z])")
 _LATIN_VOWELS = {"r": "\u1161"}
 _TAIL_OF = dict(zip("ᄀᄁᄂᄃᄅᄆᄇᄉᄊᄋᄌᄎᄏᄐᄑᄒ", "ᆨᆩᆫᆮᆯᆷᆸᆺᆻᆼᆽᆾᆿᇀᇁᇂ", strict=True))
-_DOUBLE_TAILS = dict(
-    zip(
-        ["ᄀᄉ", "ᄂᄌ", "ᄂᄒ", "ᄅᄀ", "ᄅᄆ", "ᄅᄇ", "ᄅᄉ", "ᄅᄐ", "ᄅᄑ", "ᄅᄒ", "ᄇᄉ"],
-        "ᆪᆬᆭᆰᆱᆲᆳᆴᆵᆶᆹ",
-        strict=True,
-    )
-)
+_DOUBLE_TAILS = {
+    first + second: tail
+    for first, second, tail in zip("ᄀᄂᄂᄅᄅᄅᄅᄅᄅᄅᄇ", "ᄉᄌᄒᄀᄆᄇᄉᄐᄑᄒᄉ", "ᆪᆬᆭᆰᆱᆲᆳᆴᆵᆶᆹ", strict=True)
+}
 _DOUBLE_VOWELS = {"ᅩᅡ": "ᅪ", "ᅩᅢ": "ᅫ", "ᅩᅵ": "ᅬ", "ᅮᅥ": "ᅯ", "ᅮᅦ": "ᅰ", "ᅮᅵ": "ᅱ", "ᅳᅵ": "ᅴ"}
 _LOOSE_VOWEL = re.compile(rf"[{_VOWELS}](?<=[가-힣].)[{_VOWELS}]*")
 
@@ -48,7 +47,7 @@ def has_hangul(text: str) -> bool:
 
 
 def part_jamo(text: str) -> tuple[str, str]:
-    """Return a text without the words that have loose jamo, and these with syllables, in both ways to read them.
+    """Return a text without its words of loose jamo, and these as syllables, in both ways to read them.
 
     ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing.
     """
@@ -111,158 +110,26 @@ def without_blooming(text: str) -> str:
     return _BLOOMING.sub(" ", text) if "피" in text else text
 
 
-_FIRST = [
-    "은",
-    "는",
-    "이",
-    "가",
-    "을",
-    "를",
-    "의",
-    "에",
-    "에서",
-    "에게",
-    "에게서",
-    "께",
-    "께서",
-    "한테",
-    "한테서",
-    "더러",
-    "보고",
-    "로",
-    "으로",
-    "로서",
-    "으로서",
-    "로써",
-    "으로써",
-    "와",
-    "과",
-    "랑",
-    "이랑",
-    "하고",
-    "도",
-    "만",
-    "까지",
-    "부터",
-    "마저",
-    "조차",
-    "밖에",
-    "보다",
-    "처럼",
-    "같이",
-    "만큼",
-    "이나",
-    "나",
-    "이라도",
-    "라도",
-    "이야",
-    "야",
-    "아",
-    "이여",
-    "여",
-    "이며",
-    "며",
-    "이든",
-    "든",
-    "이든지",
-    "든지",
-    "마다",
-    "뿐",
-    "대로",
-    "커녕",
-    "은커녕",
-    "는커녕",
-    "이란",
-    "란",
-    "이라는",
-    "라는",
-    "이라고",
-    "라고",
-    "이라",
-    "라",
-    "인",
-    "인데",
-    "이다",
-    "입니다",
-    "이에요",
-    "예요",
-    "이었다",
-    "였다",
-    "이고",
-    "씩",
-    "째",
-    "쯤",
-    "짜리",
-]
-_SECOND = [
-    "은",
-    "는",
-    "이",
-    "가",
-    "을",
-    "를",
-    "의",
-    "도",
-    "만",
-    "로",
-    "와",
-    "과",
-    "까지",
-    "부터",
-    "나",
-    "라도",
-    "보다",
-    "처럼",
-    "인",
-]
-_STACKING = set(
-    [
-        "에",
-        "에서",
-        "에게",
-        "에게서",
-        "께",
-        "한테",
-        "한테서",
-        "로",
-        "으로",
-        "로서",
-        "으로서",
-        "로써",
-        "으로써",
-        "와",
-        "과",
-        "랑",
-        "이랑",
-        "하고",
-        "만",
-        "까지",
-        "부터",
-        "마저",
-        "조차",
-        "처럼",
-        "만큼",
-        "마다",
-        "뿐",
-        "대로",
-        "씩",
-        "째",
-        "쯤",
-        "짜리",
-    ]
-)
 _VERBAL = re.compile(
     r"(?:하|한|할|함|해|했|합|되|된|될|됨|돼|됐|당하|당한|당할|당해|당했|시키|시킨|시켜|적|스러|스럽|스런)[가-힣]*|님|씨"
 )
 
 
 @cache
-def particles() -> frozenset[str]:
-    """Return what may follow a noun: 들, a particle, and a second one after some."""
-    single = {"", *_FIRST, *(first + second for first in _FIRST if first in _STACKING for second in _SECOND)}
-    return frozenset(plural + particle for plural in ("", "들") for particle in single)
+def _particles() -> tuple[frozenset[str], frozenset[str]]:
+    """Return what may follow a noun of one syllable, and what any other: 들, particles, two particles."""
+    data = {name: words.split() for name, words in read_lists("korean_particles.toml").items()}
+    stacked = {first + second for first in data["stacking"] for second in data["second"]}
+    every = {plural + one for plural in ("", "들") for one in {"", *data["first"], *stacked}}
+    return frozenset({"", *data["after_one_syllable"]}), frozenset(every)
 
 
 def is_ending(rest: str, noun: str) -> bool:
-    """Return whether `rest` may follow `noun` in one word: a particle, or after two syllables 하다, 되다, 적."""
-    return rest in particles() or (len(noun) > 1 and _VERBAL.fullmatch(rest) is not None)
+    """Return whether `rest` may follow `noun` in one word.
+
+    It may be a particle, or after two syllables a form of 하다, 되다 or 적.
+    """
+    after_one, after_more = _particles()
+    if len(noun) == 1:
+        return rest in after_one
+    return rest in after_more or _VERBAL.fullmatch(rest) is not None

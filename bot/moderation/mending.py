@@ -28,6 +28,7 @@ _SHAPES = dict(zip("0123456789@$!|+", "OIZEASGTBGASIIT", strict=True))  # capita
 _AS_I = str.maketrans(_SHAPES)
 _AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "L"))
 _ASCII_OTHERS = {code: None for code in _ASCII_SIGNS if chr(code) not in _SHAPES}
+_AS_I_AND_L = str.maketrans(_SHAPES | {"1": "L", "|": "L"})
 _I_OR_L = re.compile(r"[1!|]")
 _ARABIC_RUN = re.compile(rf"[{ARABIC}0-9!|]+")
 
@@ -90,7 +91,10 @@ def words_in_shapes(lower: str) -> list[str]:
         chunk for chunk in text.split() if len(chunk) <= _LONGEST_PIECE and _INNER_LISTING.search(chunk)
     ]
     pieces = f"{text.translate(_ASCII_LISTING)}\n{chr(32).join(listed)}".translate(_ASCII_OTHERS)
-    both = [pieces.translate(table) for table in ((_AS_I, _AS_L) if _I_OR_L.search(pieces) else (_AS_I,))]
+    both = [
+        pieces.translate(table)
+        for table in ((_AS_I, _AS_L, _AS_I_AND_L) if _I_OR_L.search(pieces) else (_AS_I,))
+    ]
     mixed = [word for word in " ".join(both).split() if not word.islower() and not word.isupper()]
     return "\n".join(mixed).lower().split()
 

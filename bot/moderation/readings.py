@@ -99,7 +99,7 @@ def read(text: str) -> Readings:
     cased = skeleton(text)
     lower = hangul.without_blooming(cased.casefold())
     plain = words_of(lower)
-    words = [*plain, *spacing.words_in_pieces(lower.split())]
+    words = [*plain, *spacing.words_in_pieces(lower)]
     signed = "\n".join(dict.fromkeys([chunk for chunk in cased.split() if not chunk.isalpha()]))
     numbered = plain
     if signed:

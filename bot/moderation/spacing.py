@@ -11,6 +11,9 @@ import re
 from bot.moderation.mending import as_letters, as_letters_with_l
 from bot.moderation.scripts import ARABIC, HANGUL, numbered_words_of
 
+_AROUND_WORDS = ',.;:!?()[]{}<>"/\\*_~`|'
+_ASCII_AROUND_WORDS = str.maketrans(dict.fromkeys(_AROUND_WORDS, " "))
+_ANY_AROUND_WORDS = re.compile(rf"[{re.escape(_AROUND_WORDS)}。、]+")
 _SPACED = re.compile(r" \S(?: \S)+(?= )")
 _WIDE_GAP = re.compile("  +")
 _WIDE_GAP_IN_RUN = re.compile(r" \w  +\w ")
@@ -37,7 +40,7 @@ def spaced_runs(lower: str, words: list[str]) -> list[str]:
 
 
 def spaced_syllables(words: list[str]) -> str:
-    """Return the syllables that stand alone, and the word after them, one space between; a line for each run."""
+    """Return the syllables that stand alone, and the word after them; a line for each run."""
     return " \n".join((*_SYLLABLES.findall(f" {' '.join(words)} "), ""))
 
 
@@ -51,9 +54,14 @@ def words_of_runs(runs: list[str]) -> list[str]:
     return made
 
 
-def words_in_pieces(chunks: list[str]) -> list[str]:
+def words_in_pieces(lower: str) -> list[str]:
     """Return the words that spaces split: one letter apart (b lood), or pieces of two letters (bl oo d)."""
+    if lower.isascii():
+        chunks = lower.translate(_ASCII_AROUND_WORDS).split()
+    else:
+        chunks = _ANY_AROUND_WORDS.sub(" ", lower).split()
     text = f" {' '.join(chunks)} "
     made = [run.replace(" ", "") for run in _PIECES.findall(text)]
+    made += [run[1:] for run in made if run.startswith(_BEFORE)]
     made += [first + rest for first, rest in _FIRST_LETTER_APART.findall(text)]
     return made + [rest + last for rest, last in _LAST_LETTER_APART.findall(text)]
