@@ -138,6 +138,23 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This ComfyUI workflow does not lead in one line from a prompt to a picture: "
             "type its prompt and settings instead."
         ),
+        "recipe_none": (
+            "This message says nowhere what a picture was painted with: choose one with generation data in "
+            "its text, or with an original picture or workflow file."
+        ),
+        "recipe_none_in_files": (
+            "Neither this message nor its first {count} files say what a picture was painted with: "
+            "choose another message."
+        ),
+        "message_no_picture": (
+            "This message has no picture to paint from: choose one with a PNG, JPEG, WebP or GIF picture."
+        ),
+        "message_file_gone": "Discord has {what} no longer: choose another message.",
+        "message_file_unreachable": (
+            "{what} could not be fetched from Discord: "
+            "please choose the menu of the message again in a minute."
+        ),
+        "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
         "favourites_full": "You may have {limit} favourites: take one out first.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
@@ -153,6 +170,11 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "queue_full": "The queue is full, with places for {limit} pictures: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",
+        "blocked_here": "A moderator has blocked you from painting in this server.",
+        "blocked_server": "The bot's owner has blocked this server from painting.",
+        "blocked_everywhere": "The bot's owner has blocked you from painting.",
+        "blocked_until": "This ends {until}.",
+        "blocked_reason": "The reason: {reason}",
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
     }
 )
@@ -161,6 +183,13 @@ _ISOLATE = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
 _RTL_CLASSES = ("R", "AL", "AN")  # bidirectional classes of letters and digits that run from right to left
 _RTL_MARK = "\N{RIGHT-TO-LEFT MARK}"
 SEPARATOR = " · "
+
+
+class Moment(float):
+    """A time in seconds since the epoch that Discord shows in the reader's language, such as `in 3 hours`."""
+
+    def __str__(self) -> str:
+        return f"<t:{int(self)}:R>"
 
 
 class Texts:
@@ -235,12 +264,19 @@ class Texts:
 
     def mistake(self, error: InvalidRequest | BotError, *, tell: Callable[[object], object] = str) -> str:
         """Return the sentence for a person whose request was refused; `tell` escapes its details."""
-        details = {name: tell(value) for name, value in getattr(error, "details", {}).items()}
+        details = {
+            name: value if isinstance(value, Moment) else tell(value)
+            for name, value in getattr(error, "details", {}).items()
+        }
         if isinstance(error, InvalidRequest):
             return self.gettext(InvalidRequest.SENTENCES[error.problem], **details)
         if isinstance(error, UserMistake):
             sentence = MISTAKES.get(error.message_id, MISTAKES["user_mistake"])
-            return self.gettext(sentence, **details)
+            said = [
+                self.gettext(sentence, **details),
+                *(self.mistake(one, tell=tell) for one in error.further),
+            ]
+            return " ".join(said)
         if isinstance(error, StoreUnavailable):
             return self.gettext(MISTAKES["store_unavailable"])
         return self.gettext(MISTAKES["user_mistake"])

@@ -14,6 +14,7 @@ from bot.store.files import Files
 from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
 from bot.store.leases import Leases
+from bot.store.moderation import Moderation
 from bot.store.offers import Offers
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
@@ -42,6 +43,7 @@ class Store:
         wildcards   lists of words that servers keep under names
         favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
+        moderation  blocks and pauses, and the audit log
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -65,6 +67,7 @@ class Store:
         self.wildcards = Wildcards(shared)
         self.favourites = Favourites(shared)
         self.previews = Previews(shared)
+        self.moderation = Moderation(shared)
 
     @classmethod
     async def open(

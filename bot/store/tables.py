@@ -284,6 +284,34 @@ wildcards = sa.Table(
     sa.Column("entries", sa.JSON, nullable=False),
 )
 
+restrictions = sa.Table(
+    "restrictions",  # an id of 0 stands for all servers, channels or persons
+    metadata,
+    sa.Column("kind", sa.String(8), primary_key=True),  # block or pause
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("channel_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("user_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("until", sa.Double),  # null for good
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("by", sa.BigInteger, nullable=False),  # 0 for the operator
+    sa.Column("at", sa.Double, nullable=False),
+)
+
+audit = sa.Table(
+    "audit",  # rows are only added: triggers refuse all else
+    metadata,
+    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("guild_id", sa.BigInteger, nullable=False),  # 0 for an act of the operator everywhere
+    sa.Column("actor_id", sa.BigInteger, nullable=False),  # 0 for the operator, negative once erased
+    sa.Column("subject_id", sa.BigInteger, nullable=False),  # 0 for nobody, negative once erased
+    sa.Column("act", sa.String(16), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("before", sa.JSON),
+    sa.Column("after", sa.JSON),
+    sa.Index(None, "guild_id", "id"),
+)
+
 published_offers = sa.Table(
     "published_offers",
     metadata,

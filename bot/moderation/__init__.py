@@ -1,0 +1,1 @@
+"""What may be painted, and by whom: decisions as pure functions."""
