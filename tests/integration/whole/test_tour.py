@@ -272,6 +272,8 @@ async def tidy_up(evening: Evening) -> None:
     assert await evening.served.store.erasure.jobs_of(user_id=WEI, limit=1) == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(evening: Evening) -> None:
     await read_and_set_up(evening)
     async with evening.painting():
