@@ -81,6 +81,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "rule_refused": (
             "The rule “{rule}” of this server does not allow this: change the words and ask again."
         ),
+        "rule_always": "Nothing sexual with minors is ever painted here: change the words.",
         "rule_name": (
             "A rule's name has 1 to {limit} characters, all of which can be seen: choose another name."
         ),

@@ -8,6 +8,7 @@ from bot.errors import UserMistake
 from bot.front.options import clean
 from bot.front.services import Interaction, services_of
 from bot.jobs import Recipe
+from bot.moderation.always import breaks_hard_rule
 from bot.moderation.rules import judged
 from bot.retries import while_unavailable
 from bot.store.prompt_rules import PromptRule
@@ -20,10 +21,12 @@ MAX_TERM = 100  # characters
 
 
 async def check_words(interaction: Interaction, recipe: Recipe) -> None:
-    """Raise UserMistake `rule_refused` where a rule of the server refuses the words of a recipe.
+    """Raise UserMistake `rule_always`, or `rule_refused` where a rule of the server refuses the words.
 
-    Styles and the words drawn from lists are in its prompts by now.
+    Styles and the words drawn from lists are in the recipe's prompts by now.
     """
+    if breaks_hard_rule("\n".join(words_of(recipe))):
+        raise UserMistake("rule_always")
     if interaction.guild_id is None:
         return
     rules = await rules_of(interaction)

@@ -95,6 +95,8 @@ def inflect(word: str) -> set[str]:
         forms |= {word[:-1] + "ية", word[:-1] + "يه"} if len(word) > 3 else set()
     if len(word) > 2:
         forms.add(word + "ت")
-    if len(word) == 2 or len(word) > 4:
+    if len(word) == 2:
+        forms.add(word + "ي")
+    if len(word) > 4:
         forms |= {word + "ي", word + "ية", word + "يه"}
     return forms

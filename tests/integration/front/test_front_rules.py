@@ -56,6 +56,16 @@ async def test_every_way_to_a_picture_goes_through_the_rules(
     assert await served.store.jobs.active() == []
 
 
+async def test_one_rule_is_always_on_in_direct_messages_too(served: Served, ravi: Member) -> None:
+    said = "Nothing sexual with minors is ever painted here: change the words."
+    assert await refusal(ravi, await ravi.imagine(prompt="a nude child")) == said
+    await ravi.imagine(prompt="a nude 12 year old", channel="dm")
+    await ravi.wait_for_message(lambda message: said in text_of(message), channel="dm")
+    await ravi.message_of(await ravi.imagine(prompt="a child with a red kite"))
+    [job] = await served.store.jobs.active()
+    assert job.recipe.prompt == "a child with a red kite"
+
+
 async def test_rules_of_a_channel_combinations_and_allowed_phrases(
     served: Served, mina: Member, ravi: Member
 ) -> None:
