@@ -349,7 +349,7 @@ class Position:
     `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits. `ahead` counts
     the images of its lane before it. `seconds` is the time until it starts, 0 after the start; `end` is the
     time until its last picture is painted. Both times are None while they are unknown. Of the `seats` of its
-    lane, on all workers, so many are `taken` now.
+    lane, on all workers, so many are `taken` now. `paused` is the word of a pause, empty or None without one.
     """
 
     place: int
@@ -358,6 +358,7 @@ class Position:
     end: float | None = None
     seats: int = 0
     taken: int = 0
+    paused: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
