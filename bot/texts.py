@@ -138,6 +138,23 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This ComfyUI workflow does not lead in one line from a prompt to a picture: "
             "type its prompt and settings instead."
         ),
+        "recipe_none": (
+            "This message says nowhere what a picture was painted with: choose one with generation data in "
+            "its text, or with an original picture or workflow file."
+        ),
+        "recipe_none_in_files": (
+            "Neither this message nor its first {count} files say what a picture was painted with: "
+            "choose another message."
+        ),
+        "message_no_picture": (
+            "This message has no picture to paint from: choose one with a PNG, JPEG, WebP or GIF picture."
+        ),
+        "message_file_gone": "Discord has {what} no longer: choose another message.",
+        "message_file_unreachable": (
+            "{what} could not be fetched from Discord: "
+            "please choose the menu of the message again in a minute."
+        ),
+        "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
         "favourites_full": "You may have {limit} favourites: take one out first.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."

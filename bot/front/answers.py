@@ -80,6 +80,12 @@ async def add_page(interaction: Interaction, text: str) -> None:
         log.warning("what was typed could not be given back: %s", failure)
 
 
+async def give_back(interaction: Interaction, error: Exception, *typed: str) -> None:
+    """Answer `error` with one sentence, and give back what the person typed into a form."""
+    await report(interaction, error)
+    await add_page(interaction, "\n\n".join(filter(None, typed)).replace("```", "\u02cb\u02cb\u02cb"))
+
+
 async def report(interaction: Interaction, error: Exception) -> None:
     """Answer `error` with one sentence; only faults of the bot are logged with a traceback."""
     if _too_late(error):

@@ -18,7 +18,7 @@ from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.command_tree import Tree
-from bot.front.commands import commands
+from bot.front.commands import commands, menus
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
 from bot.front.favourites import react
@@ -140,6 +140,8 @@ class Bot(discord.AutoShardedClient):
             tree.clear_commands(guild=guild)
         for command in commands(self.services.offers, keywords=self.services.keywords is not None):
             tree.add_command(command, guilds=self.guilds_served or MISSING)
+        for menu in menus():
+            tree.add_command(menu, guilds=self.guilds_served or MISSING)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Change the offers; raises DiscordUnavailable where the commands could not be changed."""

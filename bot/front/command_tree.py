@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group
+MessageMenu = app_commands.ContextMenu
 Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
 
 
@@ -57,6 +58,17 @@ def make_command(
         if option.autocomplete:
             app_commands.autocomplete(**{option.name: option.autocomplete})(callback)
     return app_commands.Command(name=name, description=description, callback=callback)
+
+
+def make_menu(
+    *, name: locale_str, run: Callable[[Interaction, discord.Message], Awaitable[None]]
+) -> MessageMenu:
+    """Return a command in the menu of every message, which calls `run(interaction, message)`."""
+
+    async def callback(interaction: Interaction, message: discord.Message) -> None:
+        await run(interaction, message)
+
+    return app_commands.ContextMenu(name=name, callback=callback)
 
 
 def make_group(*, name: str, description: locale_str, commands: Sequence[Command]) -> Group:

@@ -14,7 +14,7 @@ import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.expansion import Phrase
-from bot.front.answers import add, add_page, page, report, sentence_for
+from bot.front.answers import add, give_back, page, sentence_for
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse
@@ -119,9 +119,7 @@ async def paint_all(
         recipes, unsuitable = await _recipes(interaction, asked, phrase)
         job = await enqueue(interaction, recipes[0], origin)
     except (InvalidRequest, UserMistake) as error:
-        await report(interaction, error)
-        given = "\n\n".join(filter(None, (prompt, negative_prompt, settings)))
-        await add_page(interaction, given.replace("```", "\u02cb\u02cb\u02cb"))
+        await give_back(interaction, error, prompt, negative_prompt, settings)
         return
     await announce(interaction, job)
     if unsuitable:

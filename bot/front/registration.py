@@ -50,4 +50,4 @@ def _essence(value: Any) -> Any:
         if key in value
     }
     kept |= {key: sorted(kept[key]) for key in UNORDERED if kept.get(key)}
-    return {key: kept[key] for key in kept if kept[key] not in (None, False, [], {})}
+    return {key: kept[key] for key in kept if kept[key] not in (None, False, "", [], {})}

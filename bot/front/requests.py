@@ -142,10 +142,14 @@ async def announce(interaction: Interaction, job: Job) -> None:
         await services.announce(job)
 
 
-async def repeatable(interaction: Interaction, job_id: str) -> Job:
-    """Read the job that the pressed button repeats; raises UnknownJob, also where it may not be seen."""
+async def repeatable(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:
+    """Read a job that is repeated, `privately` or, if not said, as privately as the button was pressed.
+
+    Raises UnknownJob, also where the job may not be seen.
+    """
     job = await services_of(interaction).store.jobs.get(job_id)
-    if not may_repeat(interaction, job, privately=pressed_privately(interaction)):
+    privately = pressed_privately(interaction) if privately is None else privately
+    if not may_repeat(interaction, job, privately=privately):
         raise UnknownJob(job=job_id)
     return job
 

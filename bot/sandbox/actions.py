@@ -10,14 +10,24 @@ from bot.sandbox import modal_rules
 from bot.sandbox.command_options import ClientRefusal, command_data, find_command
 from bot.sandbox.component_rules import BUTTON, STRING_SELECT
 from bot.sandbox.components import find
+from bot.sandbox.context_menus import find_menu, menu_data
 from bot.sandbox.core import Core
 from bot.sandbox.interactions import Interaction
 from bot.sandbox.objects import channel_object, member_object, message_object, user_object
 from bot.sandbox.permissions import Permission
 from bot.sandbox.reactions import MOST_EMOJI, react, unreact
-from bot.sandbox.rejections import Json
-from bot.sandbox.state import GROUP_DM, GUILD_TEXT, PRIVATE, Channel, Flag, Member, Message
-from bot.sandbox.uploads import Upload
+from bot.sandbox.rejections import Json, Rejection
+from bot.sandbox.state import (
+    GROUP_DM,
+    GUILD_TEXT,
+    PRIVATE,
+    PUBLIC_THREAD,
+    Channel,
+    Flag,
+    Member,
+    Message,
+)
+from bot.sandbox.uploads import Body, Upload, said_size
 
 LINK_STYLES = (5, 6)
 LONGEST_EMOJI = 32  # characters
@@ -79,9 +89,11 @@ class Actions:
         needed = command.get("default_member_permissions")
         place = channel or next(iter(self._world.channels.values()))
         held = self._world.permissions(member.user.id, place)
-        if needed is None or place.type in PRIVATE or held & Permission.ADMINISTRATOR:
+        if place.type in PRIVATE or held & Permission.ADMINISTRATOR:
             return True
-        return int(needed) != 0 and held & int(needed) == int(needed)
+        if not held & Permission.USE_APPLICATION_COMMANDS:
+            return False
+        return needed is None or (int(needed) != 0 and held & int(needed) == int(needed))
 
     def state(self, wanted: Any) -> Json:
         """Everything that the page shows a member (if none is named, the owner) beside messages."""
@@ -150,6 +162,52 @@ class Actions:
     async def command(self, body: Json, files: Mapping[int, Upload] = NO_FILES) -> Json:
         """Use a slash command: {member, channel, name, options}, a file by its number in `files`."""
         return {"interaction_id": str(self._use(body, files=files).id)}
+
+    async def menu(self, body: Json) -> Json:
+        """Choose a command from the menu of a message: {member, message, name}."""
+        member = self.member(body.get("member"))
+        message = self._message(member, body.get("message"))
+        channel = self._world.channels[message.channel_id]
+        offered = self._core.commands.offered(channel.type, installed=member.installed)
+        usable = [command for command in offered if self._may_use(member, command, channel)]
+        try:
+            command = find_menu(usable, str(body.get("name", "")))
+        except ClientRefusal as refusal:
+            raise Refused(refusal.sentences) from None
+        if command.get("nsfw") and not channel.nsfw:
+            raise Refused([f"“{command['name']}” can only be used in a channel for adults."])
+        data = menu_data(self._world, command, message)
+        interaction = self._core.interactions.begin(
+            "menu", member.user.id, channel, data, name=command["name"]
+        )
+        return {"interaction_id": str(interaction.id)}
+
+    async def say(self, body: Json, files: Mapping[int, Upload] = NO_FILES) -> Json:
+        """Write a message for all: {member, channel, content}, with files."""
+        member = self.member(body.get("member"))
+        channel = self.channel(member, body.get("channel"))
+        held = self._world.permissions(member.user.id, channel)
+        thread = channel.type == PUBLIC_THREAD
+        if not held & (Permission.SEND_MESSAGES_IN_THREADS if thread else Permission.SEND_MESSAGES):
+            raise Refused(["You may not write here."])
+        if files and not held & Permission.ATTACH_FILES:
+            raise Refused(["You may not send files here."])
+        most = self._core.limits.member
+        if heavy := [file.filename for file in files.values() if len(file.data) > most]:
+            raise Refused([f"{heavy[0]} is too large: a file may have {said_size(most)}."])
+        message = Message(
+            id=self._world.new_id(),
+            channel_id=channel.id,
+            author_id=member.user.id,
+            created_at=self._world.clock(),
+        )
+        try:
+            self._core.posting.create(
+                Body(json={"content": str(body.get("content") or "")}, files=files), message
+            )
+        except Rejection as rejection:
+            raise Refused([str(rejection)]) from None
+        return message_object(self._world, message, viewer=member.user.id)
 
     async def autocomplete(self, body: Json) -> Json:
         """Ask for suggestions while typing: as `command`, with `focused`, the option being typed."""

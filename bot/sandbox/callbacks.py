@@ -18,6 +18,7 @@ from bot.sandbox.uploads import Body
 MESSAGE, DEFERRED_MESSAGE, DEFERRED_UPDATE, UPDATE, CHOICES, MODAL = 4, 5, 6, 7, 8, 9
 ALLOWED = {
     "command": frozenset({MESSAGE, DEFERRED_MESSAGE, MODAL}),
+    "menu": frozenset({MESSAGE, DEFERRED_MESSAGE, MODAL}),
     "component": frozenset({MESSAGE, DEFERRED_MESSAGE, DEFERRED_UPDATE, UPDATE, MODAL}),
     "modal": frozenset({MESSAGE, DEFERRED_MESSAGE}),
     "autocomplete": frozenset({CHOICES}),

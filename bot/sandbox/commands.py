@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bot.sandbox.command_rules import CHAT_INPUT, check_commands
+from bot.sandbox.command_rules import CHAT_INPUT, MAX_COMMANDS, check_commands
 from bot.sandbox.log import Log
 from bot.sandbox.rejections import Json, Rejection, unknown
 from bot.sandbox.state import DIRECT_MESSAGE, GROUP_DM, Event, World
@@ -111,8 +111,9 @@ class Commands:
     @staticmethod
     def _check_room(others: list[Json], given: Json) -> None:
         kind = given.get("type") or CHAT_INPUT
-        if kind == CHAT_INPUT and sum(command["type"] == CHAT_INPUT for command in others) >= 100:
-            raise Rejection(400, 30032, "Maximum number of application commands reached (100)")
+        most = MAX_COMMANDS.get(kind, 0)
+        if most and sum(command["type"] == kind for command in others) >= most:
+            raise Rejection(400, 30032, f"Maximum number of application commands reached ({most})")
 
     def _count_creations(self, scope: str, created: int) -> None:
         now = self._world.clock()

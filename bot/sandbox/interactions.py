@@ -24,14 +24,18 @@ from bot.sandbox.state import DIRECT_MESSAGE, PRIVATE, Channel, Event, Flag, Mes
 OUTSIDE_FOLLOW_UPS = 5  # of one interaction where only its member has installed the bot
 FAILURES = {
     "command": "The application did not respond",
+    "menu": "The application did not respond",
     "component": "This interaction failed",
     "modal": "Something went wrong. Try again.",
 }
 
+ANSWER_TYPES = {"command": 20, "menu": 23}
+"""Types of the messages that answer commands."""
+
 
 @dataclass(kw_only=True)
 class Interaction:
-    """One thing that a member did. `kind` is "command", "component", "autocomplete" or "modal".
+    """One thing that a member did. `kind` is "command", "menu", "component", "autocomplete" or "modal".
 
     `excused` says that the sandbox itself made it fail (misbehaviour, or no bot was there), so that
     a missing answer is nobody's violation.
@@ -159,6 +163,8 @@ class Interactions:
         }
         if interaction.kind == "component" and interaction.message is not None:
             metadata["interacted_message_id"] = str(interaction.message.id)
+        if interaction.kind == "menu":
+            metadata["target_message_id"] = interaction.data["target_id"]
         if interaction.kind == "modal" and origin is not None:
             metadata["triggering_interaction_metadata"] = origin.metadata
         return metadata
@@ -239,8 +245,8 @@ class Interactions:
     def adopt(self, interaction: Interaction, message: Message) -> None:
         """Make `message` the interaction's first answer (@original)."""
         interaction.original = message
-        if interaction.kind == "command":
-            message.type = 20
+        if interaction.kind in ANSWER_TYPES:
+            message.type = ANSWER_TYPES[interaction.kind]
             message.interaction = {
                 "id": str(interaction.id),
                 "type": 2,

@@ -18,7 +18,7 @@ import bot
 from bot.config import Config
 from bot.delivery import render, result
 from bot.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
-from bot.front.commands import commands
+from bot.front.commands import commands, menus
 from bot.texts import LANGUAGES, MISTAKES, Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import SAMPLER_NAMES, Sampler, parse_sampler
@@ -51,6 +51,7 @@ def said_by_the_code() -> Iterator[str]:
             assert isinstance(command, Command)
             yield command.name
             yield from (parameter.name for parameter in command.parameters)
+    yield from (menu.name for menu in menus())
     yield from MISTAKES.values()
     yield from result.FAILURES.values()
     yield from render.TROUBLES.values()

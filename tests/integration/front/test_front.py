@@ -12,7 +12,7 @@ from serving import Served, serving, until
 from bot.config import Config
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.front.commands import commands
+from bot.front.commands import commands, menus
 from bot.jobs import Job, Origin, Recipe
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
@@ -61,6 +61,8 @@ async def told_its_message(store: Store, job_id: str, message: Message) -> bool:
 async def test_members_are_offered_every_command(served: Served, ravi: Member) -> None:
     commands = (await ravi.state())["commands"]
     assert {command["name"] for command in commands} == {
+        "Use this recipe",
+        "Paint from this picture",
         "imagine",
         "queue",
         "history",
@@ -219,6 +221,8 @@ async def test_commands_can_be_registered_in_one_server_alone(
     guild = int((await ravi.state())["guild"]["id"])
     config = Config.parse({"discord": {"guild_ids": [guild]}})
     async with serving(sandbox, store, artifacts, config) as served:
-        assert len((await ravi.state())["commands"]) == len(commands(served.bot.services.offers))
+        assert len((await ravi.state())["commands"]) == len(commands(served.bot.services.offers)) + len(
+            menus()
+        )
         assert "Queued" in text_of(await queued(ravi, "a boat"))
         assert not await served.bot.tree.register(served.bot.guilds_served[0])

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 from front_tools import ephemeral, finished, job_of, queued, text_of
+from recipe_messages import FILES
 from serving import Served, serving, until
 
 from bot.config import Config, DiscordConfig
 from bot.files.artifacts import Artifacts
 from bot.jobs import State
-from bot.sandbox.client import Member
+from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GROUP, GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -99,3 +100,20 @@ async def test_without_the_operators_word_no_command_is_taken_along(served: Serv
     for command in (await ravi.state())["commands"]:
         assert command["integration_types"] == [0]
         assert command["contexts"] == [0, 1]
+
+
+async def test_the_menus_of_messages_work_in_a_group(
+    along: Served, group: str, ravi: Member, omar: Member
+) -> None:
+    message = await omar.say("a kite\nSteps: 9, Sampler: Euler, Seed: 5", ("own.png", FILES["own.png"]))
+    form = await ravi.modal_of(await ravi.menu(message, "Use this recipe"))
+    await ravi.message_of(await ravi.submit(form))
+    assert (await job_of(along.store, "a kite")).recipe.num_inference_steps == 9
+    form = await ravi.modal_of(await ravi.menu(message, "Paint from this picture"))
+    await ravi.message_of(await ravi.submit(form, prompt="a red kite"))
+    assert (await job_of(along.store, "a red kite")).recipe.init_image is not None
+    _, result = await finished(along, ravi, "a boat")
+    form = await ravi.modal_of(await ravi.menu(result, "Use this recipe"))
+    await ravi.message_of(await ravi.submit(form, prompt="a ship"))
+    with pytest.raises(RefusedByClient, match="there are: none"):
+        await omar.menu(message, "Use this recipe")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from front_tools import Message, ephemeral, finished, queued, refusal, text_of
+from recipe_messages import FILES
 from serving import Served, serving
 
 from bot.config import Config
@@ -19,6 +20,7 @@ from bot.store.moderation import Scope
 
 MINA, RAVI, YUNA = PEOPLE[0].id, PEOPLE[1].id, PEOPLE[2].id
 HERE = "A moderator has blocked you from painting in this server."
+RECIPE, PAINT_FROM = "Use this recipe", "Paint from this picture"
 MODERATOR = By(actor_id=MINA, guild_id=GUILD_ID, reason="spam")
 OPERATOR = By(actor_id=0, guild_id=0)
 WAYS = {
@@ -61,6 +63,10 @@ async def test_a_blocked_member_is_refused_whichever_way_they_ask(
     job, message = await finished(served, ravi, "a boat", variants=2)
     remix_form = await ravi.modal_of(await ravi.press(message, "Remix"))
     many_form = await ravi.modal_of(await ravi.imagine(prompt="a {red, blue} boat"))
+    said = await ravi.say("a kite\nSteps: 9, Seed: 5, Sampler: Euler", ("own.png", FILES["own.png"]))
+    shown = await ravi.say("", ("own.png", FILES["own.png"]))
+    recipe_form = await ravi.modal_of(await ravi.menu(said, RECIPE))
+    start_form = await ravi.modal_of(await ravi.menu(said, PAINT_FROM))
     seen = {one["id"] for one in await omar.messages()}
     await block(served.store)
     asked: dict[str, Callable[[], Awaitable[str]]] = {
@@ -71,6 +77,13 @@ async def test_a_blocked_member_is_refused_whichever_way_they_ask(
         "a little varied": lambda: near(ravi, message),
         "the form of Remix": lambda: ravi.submit(remix_form, prompt="a tree"),
         "the form of alternatives": lambda: ravi.submit(many_form, prompt="a {red, blue} tree"),
+        "the recipe in a text": lambda: ravi.menu(said, RECIPE),
+        "the recipe in a file": lambda: ravi.menu(shown, RECIPE),
+        "the recipe of a result": lambda: ravi.menu(message, RECIPE),
+        "another's picture": lambda: ravi.menu(said, PAINT_FROM),
+        "a picture of a result": lambda: ravi.menu(message, PAINT_FROM),
+        "the form of a recipe": lambda: ravi.submit(recipe_form),
+        "the form of a picture": lambda: ravi.submit(start_form, prompt="a tree"),
     }
     told = {way: await refusal(ravi, await ask()) for way, ask in asked.items()}
     for way, custom_id in WAYS.items():

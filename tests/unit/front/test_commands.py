@@ -12,7 +12,7 @@ import pytest
 from discord import app_commands
 
 from bot.config import Config, ModelConfig
-from bot.front.commands import commands
+from bot.front.commands import commands, menus
 from bot.front.registration import unchanged
 from bot.front.translator import CatalogueTranslator
 from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
@@ -31,6 +31,13 @@ async def payload(*offers: Offer) -> list[dict[str, Any]]:
         return [
             await command.get_translated_payload(tree, CatalogueTranslator()) for command in commands(offers)
         ]
+
+
+async def menu_payload() -> list[dict[str, Any]]:
+    """The menus as they would be sent to Discord."""
+    async with discord.Client(intents=discord.Intents.none()) as client:
+        tree = app_commands.CommandTree(client)
+        return [await menu.get_translated_payload(tree, CatalogueTranslator()) for menu in menus()]
 
 
 def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -66,6 +73,19 @@ async def test_names_and_descriptions_keep_discords_rules_in_every_language() ->
             assert name == name.lower()
         assert all(1 <= len(description) <= 100 for description in descriptions.values())
         assert descriptions["ko"] != descriptions["en"] != descriptions["zh-CN"]
+
+
+async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
+    found = await menu_payload()
+    assert [menu["name"] for menu in found] == ["Use this recipe", "Paint from this picture"]
+    for menu in found:
+        assert menu["type"] == 3
+        assert "description" not in menu
+        assert "options" not in menu
+        assert menu["name_localizations"].keys() == {"ko", "zh-CN", "zh-TW"}
+        assert all(1 <= len(name) <= 32 for name in menu["name_localizations"].values())
+    for locale in ("ko", "zh-CN"):
+        assert len({menu["name_localizations"][locale] for menu in found}) == len(found)
 
 
 async def test_names_differ_within_a_command_in_every_language() -> None:
@@ -143,6 +163,12 @@ def as_discord_has_it(defined: list[dict[str, Any]]) -> list[dict[str, Any]]:
 async def test_the_same_definition_is_not_registered_again() -> None:
     defined = await payload(OFFER, OTHER)
     assert unchanged(defined, as_discord_has_it(defined))
+    described = [{**menu, "id": "9", "description": "", "version": "1"} for menu in await menu_payload()]
+    both = defined + await menu_payload()
+    assert unchanged(both, as_discord_has_it(defined) + described)
+    assert not unchanged(both, as_discord_has_it(defined) + described[1:])
+    renamed = [{**described[0], "name_localizations": {"ko": "다른"}}, described[1]]
+    assert not unchanged(both, as_discord_has_it(defined) + renamed)
 
 
 @pytest.mark.parametrize(

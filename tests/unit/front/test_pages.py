@@ -13,6 +13,7 @@ from bot.config import MAX_MODELS, Config
 from bot.delivery.layout import layout
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page, sentence_for
+from bot.front.commands import menus
 from bot.front.commands.cancel import choosing, said_of_cancelled
 from bot.front.commands.help import Limits, help_text
 from bot.front.commands.imagine import imagine_options
@@ -121,7 +122,7 @@ def test_the_help_names_every_option_model_and_command(language: str) -> None:
     text = help_text(offers, LIMITS, texts=texts, names=texts)
     for option in imagine_options(offers):
         assert f"`{texts.pgettext('name', option.name)}`" in text
-    for command in ("imagine", "queue", "history", "cancel"):
+    for command in ("imagine", "queue", "history", "cancel", *(menu.name for menu in menus())):
         assert texts.pgettext("name", command) in text
     assert "second" in text
     assert "128x128 (1:1)" in text
