@@ -82,7 +82,8 @@ async def _tag_anew(connection: AsyncConnection, job_ids: Sequence[str]) -> None
     moved = [row for row in rows if row.user_id in late]
     if not moved:
         return
-    key, tag = sa.bindparam("key"), sa.bindparam("new")
+    key: sa.BindParameter[Any] = sa.bindparam("key")
+    tag: sa.BindParameter[float] = sa.bindparam("new")
     new_tags = [{"key": row.id, "new": row.tag + late[row.user_id]} for row in moved]
     await connection.execute(sa.update(images).where(images.c.id == key).values(tag=tag), new_tags)
     of_jobs = {row.job_id: late[row.user_id] for row in moved}

@@ -190,9 +190,9 @@ class _Outlook:
         spans += [self._waiting(row) for row in ends]
         known = [span for span in spans if span is not None]
         if len(known) < len(spans):
-            return Position(place=place, ahead=ahead, seconds=None, **self._batch())
+            return Position(place=place, ahead=ahead, seconds=None, paused=None, **self._batch())
         start, end = min(start for start, _ in known), max(end for _, end in known)
-        return Position(place=place, ahead=ahead, seconds=start, end=end, **self._batch())
+        return Position(place=place, ahead=ahead, seconds=start, end=end, paused=None, **self._batch())
 
     def _batch(self) -> dict[str, int]:
         """Return how many seats the lane has, and how many of them have an image."""

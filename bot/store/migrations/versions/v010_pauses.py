@@ -18,8 +18,7 @@ _LANES = (["state", "lane", "tag", "id", "steps"], ["state", "paused", "lane", "
 def upgrade() -> None:
     """Add the columns, and put them into the indexes of the fair order."""
     for table in ("jobs", "images"):
-        paused = sa.Column("paused", sa.Boolean(), server_default=sa.false(), nullable=False)
-        op.add_column(table, paused)
+        op.add_column(table, sa.Column("paused", sa.Boolean(), server_default=sa.false(), nullable=False))
     for table, (before, after) in (*_INDEXES.items(), ("images", _LANES)):
         op.drop_index(op.f(_name(table, before)), table)
         op.create_index(op.f(_name(table, after)), table, after)
