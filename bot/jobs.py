@@ -346,10 +346,9 @@ class Claim:
 class Position:
     """The position of a job in the queue.
 
-    `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits. `ahead` counts
-    the images of its lane before it. `seconds` is the time until it starts, 0 after the start; `end` is the
-    time until its last picture is painted. Both times are None while they are unknown. Of the `seats` of its
-    lane, on all workers, so many are `taken` now.
+    `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits; `ahead` counts
+    the images of its lane before it. It starts in `seconds`, 0 after the start, and ends in `end`; None while
+    unknown. Of its lane's `seats` so many are `taken`. `paused` is a pause's word, or None without a pause.
     """
 
     place: int
@@ -358,6 +357,7 @@ class Position:
     end: float | None = None
     seats: int = 0
     taken: int = 0
+    paused: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

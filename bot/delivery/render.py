@@ -28,6 +28,7 @@ from sdjax_engine.request import Offer, Trouble
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
 SHOWN_PROMPT = 240  # four lines on a phone
+SHOWN_WORD = 300
 BAR_CELLS, BAR_FULL, BAR_EMPTY = 12, "█", "░"
 
 TROUBLES: Mapping[str, str] = MappingProxyType(
@@ -125,12 +126,14 @@ def _folded(rows: Sequence[Row], texts: Texts, *, more: bool) -> str:
 
 
 def _active(job: Job, position: Position | None, texts: Texts) -> str:
+    running = [image for image in job.images if image.state is State.RUNNING]
+    if position is not None and position.paused is not None and not running:
+        return _paused(position.paused, texts)
     if job.state is State.WAITING:
         sentences = [_queued(position, texts), *_times(position, texts)]
         if job.slowed:
             sentences.append(texts.gettext("You have many pictures waiting, so these come later."))
         return " ".join(sentences)
-    running = [image for image in job.images if image.state is State.RUNNING]
     troubles = dict.fromkeys(image.trouble for image in running if image.trouble)
     said = [texts.gettext(TROUBLES[trouble]) for trouble in troubles if trouble in TROUBLES]
     if not (job.work.begun or said) and position and position.seconds and round(position.seconds) > 0:
@@ -141,6 +144,12 @@ def _active(job: Job, position: Position | None, texts: Texts) -> str:
     else:
         said.append(_painting(job, texts))
     return "\n".join([" ".join(said), *_bar(job, position, texts)])
+
+
+def _paused(word: str, texts: Texts) -> str:
+    if not word:
+        return texts.gettext("Painting is paused here.")
+    return texts.gettext("Painting is paused here: {word}", word=shown(word, SHOWN_WORD))
 
 
 def _bar(job: Job, position: Position | None, texts: Texts) -> Iterator[str]:

@@ -14,11 +14,11 @@ from bot.texts import Moment
 class Decision:
     """Whether a request is taken, and the restrictions that decide it.
 
-    `refused` is the block that refuses the request, `held` the pause that lets it wait.
+    `refused` is the block that refuses the request, `paused` the pause that lets it wait.
     """
 
     refused: Restriction | None = None
-    held: Restriction | None = None
+    paused: Restriction | None = None
 
 
 def decide(restrictions: Iterable[Restriction]) -> Decision:
@@ -31,7 +31,7 @@ def decide(restrictions: Iterable[Restriction]) -> Decision:
     blocks = [each for each in found if each.kind is Kind.BLOCK]
     pauses = [each for each in found if each.kind is Kind.PAUSE]
     return Decision(
-        refused=min(blocks, key=_width, default=None), held=min(pauses, key=_nearness, default=None)
+        refused=min(blocks, key=_width, default=None), paused=min(pauses, key=_nearness, default=None)
     )
 
 

@@ -11,8 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.jobs import Origin
 from bot.store.auditing import Act, By, Entry, entry_of, note
 from bot.store.database import Verbs, insert
+from bot.store.pausing import pause_jobs, resume_jobs
 from bot.store.tables import audit, restrictions
 
 
@@ -65,7 +67,7 @@ class Moderation(Verbs):
         return await self._lift(Kind.BLOCK, scope, by)
 
     async def pause(self, scope: Scope, by: By) -> Restriction:
-        """Pause a channel or a server; the word of an earlier pause is replaced."""
+        """Pause a channel or a server: what waits there is not claimed. The word of an earlier pause goes."""
         return await self._restrict(Kind.PAUSE, scope, by, None)
 
     async def resume(self, scope: Scope, by: By) -> Restriction | None:
@@ -145,15 +147,20 @@ class Moderation(Verbs):
         )
         async with self._changing() as (connection, _):
             old = await _put(connection, new)
+            if kind is Kind.PAUSE:
+                await pause_jobs(connection, scope.guild_id, scope.channel_id)
             await self._note(connection, ACTS[kind][0], scope, by, before=old, after=new)
         return new
 
     async def _lift(self, kind: Kind, scope: Scope, by: By) -> Restriction | None:
         gone = sa.delete(restrictions).where(_of(kind, scope)).returning(*restrictions.c)
-        async with self._changing() as (connection, _):
+        async with self._changing() as (connection, changes):
             row = (await connection.execute(gone)).one_or_none()
             if row is None or not (row.until is None or row.until > self._clock()):
                 return None
+            if kind is Kind.PAUSE:
+                await resume_jobs(connection, scope.guild_id, scope.channel_id)
+                changes.work = True
             old = _restriction(row)
             await self._note(connection, ACTS[kind][1], scope, by, before=old, after=None)
         return old
@@ -170,6 +177,18 @@ class Moderation(Verbs):
     ) -> None:
         changed = {"before": _facts(before), "after": _facts(after)}
         await note(connection, act, by, at=self._clock(), subject_id=scope.user_id, **changed)
+
+
+async def is_paused(connection: AsyncConnection, origin: Origin) -> bool:
+    """Return whether a new job begins in a pause, which then ends only after the job is stored."""
+    # A pause that another transaction begins or ends now is not waited for: that could be a deadlock.
+    look = sa.select(restrictions.c.kind).where(
+        restrictions.c.kind == Kind.PAUSE.value,
+        restrictions.c.guild_id == (origin.guild_id or 0),
+        restrictions.c.channel_id.in_((0, origin.channel_id)),
+    )
+    locked = look.with_for_update(read=True, skip_locked=True)
+    return (await connection.execute(locked)).first() is not None
 
 
 def _holds(now: float) -> sa.ColumnElement[bool]:

@@ -60,6 +60,7 @@ jobs = sa.Table(
     sa.Column("tag", sa.Double, nullable=False, server_default="0"),  # its first image's: the fair order
     sa.Column("places", sa.Integer, nullable=False, server_default="1"),  # what it counts against the caps
     sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
+    sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),  # while it is active
     sa.Column("front", sa.String(255)),  # the process that edits its message; null for whoever is first
     sa.Column("parent_id", sa.String(16)),  # the job whose button asked for this one; it may be gone
     sa.Column("parent_index", sa.Integer),
@@ -69,7 +70,7 @@ jobs = sa.Table(
     sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # where the bot is not
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
-    sa.Index(None, "state", "tag", "interaction_id"),  # the fair order of all jobs
+    sa.Index(None, "state", "paused", "tag", "interaction_id"),  # the fair order of all jobs
     sa.Index(None, "state", "guild_id", "tag", "interaction_id"),  # and of one server's
     sa.Index(None, "user_id", "interaction_id"),  # one person's history
     sa.Index(None, "seed_sequence", "repeat", unique=True),
@@ -100,6 +101,7 @@ images = sa.Table(
         "lead", sa.Double, nullable=False, server_default="0"
     ),  # its tag over virtual time when it came
     sa.Column("state", _State, nullable=False),
+    sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),  # as its job
     sa.Column("step", sa.Integer, nullable=False),
     sa.Column("furthest", sa.Integer, nullable=False, server_default="0"),  # the most steps of any attempt
     sa.Column("worker", sa.String(255)),
@@ -114,8 +116,8 @@ images = sa.Table(
     sa.Column("notes", sa.JSON),
     sa.Column("showing", _Showing, nullable=False, server_default=Showing.SHOW.value),
     sa.UniqueConstraint("job_id", "index"),
-    sa.Index(None, "state", "tag", "id"),  # the fair order over all lanes
-    sa.Index(None, "state", "lane", "tag", "id", "steps"),  # and within one, with the work that waits there
+    sa.Index(None, "state", "paused", "tag", "id"),  # the fair order over all lanes
+    sa.Index(None, "state", "paused", "lane", "tag", "id", "steps"),  # and within one, with the work there
     sa.Index(None, "artifact"),
 )
 MAYBE_POISON = images.c.leases_lost > sa.literal_column("0")  # spelled out, as the index below has it

@@ -52,20 +52,22 @@ def listing(*jobs: Job) -> Listing:
 
 def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
     lines = queue_lines(
-        listing(job("a", user=OTHER, step=7), job("b"), job("c", user=OTHER, variants=4)),
+        listing(job("a", user=OTHER, step=7), job("b"), job("c", user=OTHER, variants=4), job("d")),
         {
             "a": Position(place=0, ahead=0, seconds=0.0, end=3.0),
             "b": Position(place=1, ahead=0, seconds=12.2, end=14.0),
             "c": Position(place=2, ahead=1, seconds=None),
+            "d": Position(place=0, ahead=0, seconds=None, paused="a moment"),
         },
         viewer=ME,
-        seen={"a", "b", "c"},
+        seen={"a", "b", "c", "d"},
         texts=ENGLISH,
     )
     assert [re.sub(r" · .*? · ", " · … · ", line, count=1) for line in lines] == [
         "1\\. <@2> · … · 1 picture · painting, step 7 of 20 · done in about 3 s",
         "2\\. **you** · … · 1 picture · starts in about 12 s, done in about 14 s",
         "3\\. <@2> · … · 4 pictures · waiting",
+        "4\\. **you** · … · 1 picture · paused",
     ]
 
 

@@ -28,9 +28,9 @@ def test_without_a_restriction_a_request_is_taken_and_painted() -> None:
 
 
 def test_a_pause_refuses_nothing_and_the_nearer_word_counts() -> None:
-    assert decide([SERVER_PAUSE]) == Decision(held=SERVER_PAUSE)
-    assert decide([SERVER_PAUSE, CHANNEL_PAUSE]).held == CHANNEL_PAUSE
-    assert decide([SERVER_PAUSE, HERE]) == Decision(refused=HERE, held=SERVER_PAUSE)
+    assert decide([SERVER_PAUSE]) == Decision(paused=SERVER_PAUSE)
+    assert decide([SERVER_PAUSE, CHANNEL_PAUSE]).paused == CHANNEL_PAUSE
+    assert decide([SERVER_PAUSE, HERE]) == Decision(refused=HERE, paused=SERVER_PAUSE)
 
 
 def test_of_several_blocks_the_widest_is_told() -> None:
