@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "v010"
-down_revision = "v009"
+revision = "v011"
+down_revision = "v010"
 
 
 def upgrade() -> None:
