@@ -55,6 +55,11 @@ class Guest:
         choices = await self.member.autocomplete(command, option, typed, **options)
         return [str(choice["value"]) for choice in choices]
 
+    async def menu(self, message: Message, name: str) -> str:
+        """Choose a command from the menu of a message; return the interaction's id."""
+        self._used.things.add(menu_of(name))
+        return await self.member.menu(message, name)
+
     async def press(self, message: Message, item: Item, *, kind: str = "", index: int = 0) -> str:
         """Press the first button of this class and kind, or that of a tile; return the interaction's id."""
         mine = [each for each in custom_ids(message) if matches(item, each)]
@@ -64,10 +69,13 @@ class Guest:
         return await self.member.press(message, found[index])
 
     async def choose(self, message: Message, item: Item, *wanted: str) -> str:
-        """Choose from a menu, each by the beginning of its value; return the interaction's id."""
+        """Choose from a menu, by labels or the beginnings of values; return the interaction's id."""
         [menu] = [part for part in parts_of(message) if is_menu(part) and matches(item, part["custom_id"])]
-        values = [option["value"] for option in menu["options"]]
-        chosen = [next(value for value in values if value.startswith(each)) for each in wanted]
+        options = {option["value"]: option["label"] for option in menu["options"]}
+        chosen = [
+            next(value for value, label in options.items() if label == each or value.startswith(each))
+            for each in wanted
+        ]
         self._used.things.add(name_of(menu["custom_id"]))
         if item is MoreMenu:
             self._used.things |= set(map(choice_of, chosen))
@@ -99,6 +107,12 @@ class Guest:
             return mine if len(mine) == count else None
 
         return await self.member.wait_for(shown, timeout=PATIENCE)
+
+    async def sees(self, message: Message, has: Callable[[str], bool]) -> Message:
+        """Return a message once it says what is wanted."""
+        return await self.member.wait_for_message(
+            lambda seen: seen["id"] == message["id"] and has(text_of(seen)), timeout=PATIENCE
+        )
 
     async def misses(self, message: Message) -> None:
         """Return once the member sees the message no more."""
@@ -185,6 +199,10 @@ def suggestions_of(command: str, option: str) -> str:
     return f"suggestions of /{command} {option}"
 
 
+def menu_of(name: str) -> str:
+    return f"menu {name}"
+
+
 def templates_of(custom_id: str) -> list[str]:
     return [form.template for form in FORMS if re.fullmatch(form.template, custom_id)]
 
@@ -207,7 +225,7 @@ def of_command(command: Any) -> Iterator[str]:
         for each in command.commands:
             yield from of_command(each)
     elif isinstance(command, app_commands.ContextMenu):
-        yield f"menu {command.name}"
+        yield menu_of(command.name)
     else:
         yield f"/{command.qualified_name}"
         for option in command.parameters:
