@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import loading
+import numpy as np
 from legacy_flax import make_checkpoints
 
 DEMO = Path(loading.DEMO)
@@ -69,4 +71,22 @@ def checkpoint(name: str, room: Path) -> Path:
         loading.write_checkpoint(folder, "bfloat16", parts=XL_PARTS, index=XL_INDEX)
     else:
         make_checkpoints(room, {name})
+    return folder
+
+
+def preview_decoder(room: Path) -> Path:
+    """Return the folder of a decoder of previews of TAESD's size with random weights, written into `room`."""
+    from sdjax_engine.weights.networks import Part, plan, settle_config  # noqa: PLC0415
+    from sdjax_engine.weights.tensor_names import reference_shape  # noqa: PLC0415
+
+    folder, name = room / "taesd", "AutoencoderTiny"
+    if not folder.exists():
+        settled = settle_config(name, {}, origin=name)
+        part = Part(model=name, config=settled, stored={}, origin=name)
+        wanted = plan(part, dtype=np.float32).wanted
+        shapes = {key: reference_shape(each.shape, each.leaf) for key, each in wanted.items()}
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"_class_name": name}))
+        file = folder / "diffusion_pytorch_model.safetensors"
+        loading.write_tensors(file, shapes, "float32", np.random.default_rng(0))
     return folder

@@ -121,6 +121,7 @@ class SimulatedDevices:
     lane = LANE
     starts_from_pictures = False
     retries = False
+    decodes_previews = False
     move_seconds = 0.0
 
     def __init__(

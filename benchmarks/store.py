@@ -24,7 +24,7 @@ from conditions import print_conditions
 from store_evening import Clock, Evening, Size, busy_evening, flood, jain
 from store_load import load_run
 from store_servers import postgresql
-from store_verbs import SEATS, USERS, VARIANTS, Crowd, Samples, latencies, rate, whole_lives
+from store_verbs import SEATS, USERS, VARIANTS, Crowd, Samples, latencies, paused_latencies, rate, whole_lives
 
 from bot.store import Store
 
@@ -66,6 +66,8 @@ async def growth(url: str) -> None:
         found[waiting] = await latencies(crowd)
         said = ", ".join(f"{name} {value:.1f}" for name, value in found[waiting].items())
         print(f"{waiting:>7} waiting, load {os.getloadavg()[0]:.1f}; ms: {said}")
+    said = ", ".join(f"{name} {value:.1f}" for name, value in (await paused_latencies(crowd)).items())
+    print(f"six of seven servers paused, each with a seventh of the images; ms: {said}")
     print(f"requests of {VARIANTS} images, one after the other: {await rate(crowd, LIVES):.0f} jobs/s")
     least, most = found[WAITING[0]], found[WAITING[-1]]
     allowed = math.log(WAITING[-1]) / math.log(WAITING[0])
@@ -77,7 +79,7 @@ async def growth(url: str) -> None:
 
 async def vacuum(store: Store) -> None:
     """What PostgreSQL does by itself after some minutes: it looks at what was filled in at once."""
-    engine = store._shared.database._engine
+    engine = store.shared.database._engine
     if engine.dialect.name == "postgresql":
         async with engine.connect() as connection:
             plain = await connection.execution_options(isolation_level="AUTOCOMMIT")

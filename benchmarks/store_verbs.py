@@ -13,6 +13,8 @@ from store_evening import origin
 
 from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import Store
+from bot.store.auditing import By
+from bot.store.moderation import Scope
 from bot.store.rows import recipe_values
 from bot.store.tables import images, jobs
 from sdjax_engine.request import Sampler
@@ -80,7 +82,7 @@ class Crowd:
                 for index, tag in enumerate(tags)
             ]
             self.waiting += VARIANTS
-        async with self.store._shared.database.write() as connection:
+        async with self.store.shared.database.write() as connection:
             for table, rows in ((jobs, of_jobs), (images, of_images)):
                 for start in range(0, len(rows), 1000):
                     await connection.execute(sa.insert(table), rows[start : start + 1000])
@@ -127,6 +129,27 @@ async def latencies(crowd: Crowd) -> Samples:
     found["ticker"] = await _median(lambda: store.jobs.active(limit=50))
     found["enqueue"] = await _median(crowd.ask)
     return found
+
+
+async def paused_latencies(crowd: Crowd) -> Samples:
+    """Median milliseconds of a pause and its end, and of a claim while six of seven servers are paused."""
+    store = crowd.store
+    found: Samples = {}
+    servers = [(Scope(guild_id=number), By(actor_id=1, guild_id=number)) for number in range(1, 7)]
+    for name, verb in (("pause", store.moderation.pause), ("resume", store.moderation.resume)):
+        times = []
+        for scope, by in servers:
+            began = time.perf_counter()
+            await verb(scope, by)
+            times.append(time.perf_counter() - began)
+        found[name] = statistics.median(times) * 1e3
+        found[f"claim after {name}"] = await _median(lambda: _claim(store))
+    return found
+
+
+async def _claim(store: Store) -> None:
+    for claim in await store.leases.claim("benchmark", limit=SEATS, ttl=60):
+        await store.leases.give_back(claim)
 
 
 async def _queue_page(store: Store) -> None:

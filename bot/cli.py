@@ -15,28 +15,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from bot.cli_bar import step_bar
+from bot.cli_config import CONFIG, configured
 from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
+from bot.cli_people import block, forget, unblock
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
 from bot.redaction import redact
-from sdjax_engine.request import (
-    MAX_GUIDANCE_SCALE,
-    MAX_SEED,
-    MAX_STEPS,
-    EngineClosed,
-    EngineError,
-    InvalidRequest,
-    Sampler,
-)
-
-if TYPE_CHECKING:
-    from bot.config import Config
+from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
 
 log = logging.getLogger(__name__)
 
@@ -81,12 +73,6 @@ def demo(port: int | None, once: bool) -> None:
     run_demo(port=port, once=once, report=click.echo)
 
 
-ID = click.IntRange(1, 2**63 - 1)
-CONFIG = click.option(
-    "--config", "path", required=True, type=click.Path(path_type=Path), help="The TOML file."
-)
-
-
 @commands.command()
 @CONFIG
 def run(path: Path) -> None:
@@ -94,7 +80,7 @@ def run(path: Path) -> None:
 
     The token is read from DISCORD_TOKEN, or from the file that the configuration names.
     """
-    config = _configured(path)
+    config = configured(path)
     with paused_collections():
         from bot.app.both import run_both
 
@@ -111,7 +97,7 @@ def front(path: Path) -> None:
 
     The token is read as `run` does. Any number of fronts and workers share one queue.
     """
-    config = _configured(path)
+    config = configured(path)
     from bot.app.front import run_front
 
     run_front(config)
@@ -124,7 +110,7 @@ def worker(path: Path) -> None:
 
     It needs no token and no way to Discord. Any number of fronts and workers share one queue.
     """
-    config = _configured(path)
+    config = configured(path)
     with paused_collections():
         from bot.app.worker import run_worker
 
@@ -132,18 +118,6 @@ def worker(path: Path) -> None:
         run_worker(config)
     except EngineClosed as error:
         _restart(error)
-
-
-def _configured(path: Path) -> Config:
-    """Load the configuration in `path`, and set the log up."""
-    from bot.config import Config
-    from bot.log import set_up
-
-    config = Config.load(path)
-    set_up(config.log.level, config.log.format)
-    for warning in config.warnings:
-        log.warning("%s", warning)
-    return config
 
 
 def _restart(error: EngineClosed) -> NoReturn:
@@ -193,23 +167,8 @@ def _check_folders(checkpoints: Sequence[str]) -> None:
         raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
 
 
-@commands.command()
-@CONFIG
-@click.option("--user", "user_id", type=ID, help="Id of the person.")
-@click.option("--server", "guild_id", type=ID, help="Id of the server.")
-def forget(path: Path, user_id: int | None, guild_id: int | None) -> None:
-    """Delete all that the queue keeps of a person or of a server.
-
-    Requests with their prompts, pictures, and the pictures they were started from. It works beside a running
-    bot. Messages that were sent to Discord stay there.
-    """
-    if (user_id is None) is (guild_id is None):
-        raise click.UsageError("Say --user ID or --server ID, and not both.")
-    config = _configured(path)
-    from bot.app.forgetting import forget_now
-
-    count = forget_now(config, user_id=user_id, guild_id=guild_id)
-    click.echo(f"{count} requests are forgotten, with their pictures.")
+for _command in (forget, block, unblock):
+    commands.add_command(_command)
 
 
 @commands.command()

@@ -86,6 +86,7 @@ def configuration(sandbox: Sandbox, folder: Path) -> Config:
                 "gateway_url": sandbox.gateway_url,
                 "token_file": str(token),
                 "languages": {str(OMAR): "ar"},
+                "user_install": True,
             },
             "engine": {"cache_dir": str(FOLDER / "cache")},
             "provenance": {"folder": str(FOLDER / "provenance")},

@@ -25,6 +25,8 @@ async def forget(
 ) -> int:
     """Delete all jobs and preferences of one person or of one server, and the files; return how many jobs.
 
+    In the audit log a number replaces the person; the log of a server stays.
+
     `first` is called with some jobs at a time before their rows go, so that a deletion that was interrupted
     can be repeated. Raises StoreUnavailable.
     """
@@ -36,4 +38,5 @@ async def forget(
     await rows.erase_preferences(user_id=user_id, guild_id=guild_id)
     if user_id is not None:
         await rows.erase_share(user_id)
+        await rows.erase_acts(user_id)
     return forgotten

@@ -16,6 +16,7 @@ BotError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -24,13 +25,19 @@ class BotError(Exception):
 
 
 class UserMistake(BotError):
-    """Something the person can correct; a front translates `message_id` with `details`."""
+    """Something the person can correct; a front translates `message_id` with `details`.
+
+    The sentences of `further` follow.
+    """
 
     message_id = "user_mistake"
 
-    def __init__(self, message_id: str | None = None, **details: Any) -> None:
+    def __init__(
+        self, message_id: str | None = None, *, further: Sequence[UserMistake] = (), **details: Any
+    ) -> None:
         self.message_id = message_id or self.message_id
         self.details = details
+        self.further = tuple(further)
         super().__init__(f"{self.message_id} {details}" if details else self.message_id)
 
 

@@ -13,7 +13,17 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from sdjax_engine.request import Lane, Lora, Offer, PromptFacts, Request, SafetyScores, Sampler, Variation
+from sdjax_engine.request import (
+    Lane,
+    Lora,
+    Offer,
+    PromptFacts,
+    Request,
+    SafetyScores,
+    Sampler,
+    SecondPass,
+    Variation,
+)
 
 MAX_VARIANTS = 9
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
@@ -62,8 +72,7 @@ class Recipe:
     """All that a job's pictures depend on. Image i has the seed `seed + i`, modulo 2**32.
 
     With `variations`, all images have the same seed, and image i the last variation's seed + i.
-    `init_image` and `mask_image` name the files of the start picture and of its mask. `strength` has an
-    effect only with a start picture.
+    `init_image` and `mask_image` name the files of the start picture and of its mask.
     """
 
     prompt: str
@@ -82,6 +91,7 @@ class Recipe:
     loras: tuple[Lora, ...] = ()
     style: str = ""  # the name of the style whose texts are in the prompts
     variations: tuple[Variation, ...] = ()
+    second_pass: SecondPass | None = None
 
     def from_image(self, index: int) -> Recipe:
         """Return the recipe whose first image is the image at `index`."""
@@ -107,7 +117,14 @@ class Recipe:
             model=self.model,
             strength=self.strength,
             loras=self.loras,
+            second_pass=self.second_pass,
         )
+
+    @property
+    def picture_size(self) -> tuple[int, int]:
+        """The (width, height) of the finished pictures, in pixels."""
+        last = self.second_pass or self
+        return last.width, last.height
 
     @property
     def start_pictures(self) -> tuple[str, ...]:
@@ -116,10 +133,13 @@ class Recipe:
 
     @property
     def steps(self) -> int:
-        """How many steps are run: with a start picture, the share of them that `strength` gives."""
-        if self.init_image is None:
-            return self.num_inference_steps
-        return max(1, min(self.num_inference_steps, int(self.num_inference_steps * self.strength)))
+        """How many steps are run; a step of the second pass counts as those of the first by its pixels."""
+        steps = self.num_inference_steps
+        first = steps if self.init_image is None else _steps_run(steps, self.strength)
+        if (second := self.second_pass) is None:
+            return first
+        pixels = second.width * second.height / (self.width * self.height)
+        return first + math.ceil(_steps_run(second.num_inference_steps, second.strength) * pixels)
 
     @property
     def lane(self) -> Lane:
@@ -129,6 +149,10 @@ class Recipe:
     def cost(self) -> float:
         """The cost of one image: steps × pixels, in millions."""
         return self.steps * self.width * self.height / 1e6
+
+
+def _steps_run(steps: int, strength: float) -> int:
+    return max(1, min(steps, int(steps * strength)))
 
 
 class Showing(StrEnum):
@@ -193,9 +217,10 @@ class Origin:
 
     `interaction_token` is valid until `token_expires_at` (seconds since the epoch). `front` is the process
     that answers, None for the first front that looks. `message_id` is the answer's id, once Discord has
-    returned it. It is stored with the job, so that a front finds the message after a kill. `user_name` is
-    the person's display name, for moderators; empty if unknown. `age_restricted` is true for a channel that
-    Discord shows to adults only. `parent` is the job whose button asked for this one.
+    returned it, stored so that a front finds the message after a kill. `user_name` is the person's display
+    name, for moderators; empty if unknown. `age_restricted` is true for a channel that Discord shows to
+    adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
+    bot, which the person has in their own account.
     """
 
     interaction_id: int
@@ -214,11 +239,12 @@ class Origin:
     message_id: int | None = field(default=None, compare=False)
     user_name: str = ""
     parent: Parent | None = None
+    external: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """Facts found while painting: how the two prompts were read, and the safety checker's scores."""
+    """Facts found while painting: how the prompts were read, and the safety checker's scores."""
 
     prompt: PromptFacts | None = None
     negative_prompt: PromptFacts | None = None
@@ -320,10 +346,9 @@ class Claim:
 class Position:
     """The position of a job in the queue.
 
-    `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits. `ahead` counts
-    the images of its lane before it. `seconds` is the time until it starts, 0 after the start; `end` is the
-    time until its last picture is painted. Both times are None while they are unknown. Of the `seats` of its
-    lane, on all workers, so many are `taken` now.
+    `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits; `ahead` counts
+    the images of its lane before it. It starts in `seconds`, 0 after the start, and ends in `end`; None while
+    unknown. Of its lane's `seats` so many are `taken`. `paused` is a pause's word, or None without a pause.
     """
 
     place: int
@@ -332,6 +357,7 @@ class Position:
     end: float | None = None
     seats: int = 0
     taken: int = 0
+    paused: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

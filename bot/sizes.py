@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from sdjax_engine.request import Offer
-
-SHAPE_TOLERANCE = 0.03  # between the logarithms of two proportions: 1216x832 counts as 3:2
-
-
-def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
-    """Return whether (width, height) `size` has about the proportions of `aspect`."""
-    return abs(_difference(size, aspect)) < SHAPE_TOLERANCE
 
 
 def nearest_size(picture: tuple[int, int], offer: Offer) -> tuple[int, int]:
@@ -19,10 +13,15 @@ def nearest_size(picture: tuple[int, int], offer: Offer) -> tuple[int, int]:
     return min(offer.sizes, key=lambda size: round(abs(_difference(size, picture)), 2))
 
 
+def nearest_larger(size: tuple[int, int], larger: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """Return the one of some sizes whose number of pixels is nearest to that of `size`; None without any."""
+    pixels = math.prod(size)
+    return min(larger, key=lambda each: abs(math.log(math.prod(each) / max(1, pixels))), default=None)
+
+
 def larger_size(size: tuple[int, int], offer: Offer) -> tuple[int, int] | None:
     """Return the next larger offered size of the same shape, or None."""
-    larger = [other for other in offer.sizes if other > size and same_shape(other, size)]
-    return min(larger, default=None)
+    return next(iter(offer.larger_sizes(size)), None)
 
 
 def _difference(size: tuple[int, int], aspect: tuple[int, int]) -> float:

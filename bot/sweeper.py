@@ -95,6 +95,7 @@ class Sweeper:
         await self._drop_too_many(now)
         await self._forget(now)
         await self._forget_tokens(now)
+        await self._store.moderation.lapse()
         await self._forget_servers(now)
         await self._drop_orphans(now)
 

@@ -20,6 +20,7 @@ from importlib import resources
 from itertools import groupby
 from types import MappingProxyType
 
+import regex
 from babel import Locale
 from babel.dates import format_timedelta
 from babel.messages.mofile import write_mo
@@ -27,7 +28,7 @@ from babel.messages.pofile import read_po
 from babel.support import Translations
 
 from bot.errors import BotError, StoreUnavailable, UserMistake
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
 
@@ -40,6 +41,7 @@ _LINK = re.compile(r"(?i)(?<=[a-z0-9+.]):(?=//)")
 _MARKUP = re.compile(r"[\\*_~`|<\[\]]")
 _FIRST = re.compile(r"^(?:[>#+-]|\d{1,9}(?=[.)](?:\s|$)))")
 _EVERYBODY = re.compile(r"@(?=everyone|here)")
+_LETTER = regex.compile(r"\X")  # with its marks; an emoji with all that is joined to it
 
 MISTAKES: Mapping[str, str] = MappingProxyType(
     {
@@ -72,6 +74,24 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This server has sent many pictures in a short time: please send yours again in {seconds} s."
         ),
         "no_larger_size": "{model} paints no larger picture of this shape.",
+        "hires": (
+            "“{value}” is no second pass: write a larger size, and perhaps a strength and steps, "
+            "such as 1024x1024 0.5 15. The sizes are {choices}."
+        ),
+        "rule_refused": (
+            "The rule “{rule}” of this server does not allow this: change the words and ask again."
+        ),
+        "rule_always": "Nothing sexual with minors is ever painted here: change the words.",
+        "rule_name": (
+            "A rule's name has 1 to {limit} characters, all of which can be seen: choose another name."
+        ),
+        "rule_terms": (
+            "A rule has 1 to {limit} words or phrases, one a line, of up to {characters} characters each: "
+            "change them."
+        ),
+        "rule_none": "There is no rule “{value}”, nor any other here.",
+        "rule_unknown": "There is no rule “{value}” here: choose one of {choices}.",
+        "rules_full": "A server may have {limit} rules: remove one first.",
         "settings_no_server": "Only a server has such settings: choose yours here.",
         "settings_channel_right": "Who manages this channel can change its settings: choose yours.",
         "settings_server_right": "Who manages this server can change its settings: choose yours.",
@@ -132,6 +152,23 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This ComfyUI workflow does not lead in one line from a prompt to a picture: "
             "type its prompt and settings instead."
         ),
+        "recipe_none": (
+            "This message says nowhere what a picture was painted with: choose one with generation data in "
+            "its text, or with an original picture or workflow file."
+        ),
+        "recipe_none_in_files": (
+            "Neither this message nor its first {count} files say what a picture was painted with: "
+            "choose another message."
+        ),
+        "message_no_picture": (
+            "This message has no picture to paint from: choose one with a PNG, JPEG, WebP or GIF picture."
+        ),
+        "message_file_gone": "Discord has {what} no longer: choose another message.",
+        "message_file_unreachable": (
+            "{what} could not be fetched from Discord: "
+            "please choose the menu of the message again in a minute."
+        ),
+        "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
         "favourites_full": "You may have {limit} favourites: take one out first.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
@@ -147,6 +184,11 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "queue_full": "The queue is full, with places for {limit} pictures: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",
+        "blocked_here": "A moderator has blocked you from painting in this server.",
+        "blocked_server": "The bot's owner has blocked this server from painting.",
+        "blocked_everywhere": "The bot's owner has blocked you from painting.",
+        "blocked_until": "This ends {until}.",
+        "blocked_reason": "The reason: {reason}",
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
     }
 )
@@ -155,6 +197,13 @@ _ISOLATE = "\N{FIRST STRONG ISOLATE}{}\N{POP DIRECTIONAL ISOLATE}"
 _RTL_CLASSES = ("R", "AL", "AN")  # bidirectional classes of letters and digits that run from right to left
 _RTL_MARK = "\N{RIGHT-TO-LEFT MARK}"
 SEPARATOR = " · "
+
+
+class Moment(float):
+    """A time in seconds since the epoch that Discord shows in the reader's language, such as `in 3 hours`."""
+
+    def __str__(self) -> str:
+        return f"<t:{int(self)}:R>"
 
 
 class Texts:
@@ -229,12 +278,19 @@ class Texts:
 
     def mistake(self, error: InvalidRequest | BotError, *, tell: Callable[[object], object] = str) -> str:
         """Return the sentence for a person whose request was refused; `tell` escapes its details."""
-        details = {name: tell(value) for name, value in getattr(error, "details", {}).items()}
+        details = {
+            name: value if isinstance(value, Moment) else tell(value)
+            for name, value in getattr(error, "details", {}).items()
+        }
         if isinstance(error, InvalidRequest):
             return self.gettext(InvalidRequest.SENTENCES[error.problem], **details)
         if isinstance(error, UserMistake):
             sentence = MISTAKES.get(error.message_id, MISTAKES["user_mistake"])
-            return self.gettext(sentence, **details)
+            said = [
+                self.gettext(sentence, **details),
+                *(self.mistake(one, tell=tell) for one in error.further),
+            ]
+            return " ".join(said)
         if isinstance(error, StoreUnavailable):
             return self.gettext(MISTAKES["store_unavailable"])
         return self.gettext(MISTAKES["user_mistake"])
@@ -269,15 +325,33 @@ def tidy(text: str) -> str:
 def shown(text: str, limit: int) -> str:
     """Return a person's words on one line, cut to `limit` characters, and escaped for Discord.
 
-    The result has at most twice as many characters.
+    They are cut after a word, where there is one in the second half. The result has at most twice as many
+    characters.
     """
     line = tidy(text)
     if len(line) > limit:
-        line = line[: limit - 1].rstrip() + "…"
+        line = _beginning(line, limit - 1) + "…"
     escaped = _LINK.sub(r"\\:", _MARKUP.sub(r"\\\g<0>", line))
     # At the start of a line such a character makes a list, a quotation or a heading.
     escaped = _FIRST.sub(lambda found: found[0] + "\\" if found[0].isdigit() else "\\" + found[0], escaped)
     return _EVERYBODY.sub("@\u200b", escaped)
+
+
+def is_cut(text: str, limit: int) -> bool:
+    """Return whether `shown` leaves something of `text` out."""
+    return len(tidy(text)) > limit
+
+
+def _beginning(line: str, limit: int) -> str:
+    """Return the first words of a longer line, or the first letters of a long word."""
+    end = 0
+    for letter in _LETTER.finditer(line):
+        if letter.end() > limit:
+            break
+        end = letter.end()
+    end = end or limit
+    word_end = line.rfind(" ", 0, end + 1)
+    return line[: word_end if word_end >= limit // 2 else end].rstrip(" ,;")
 
 
 def _kind(character: str) -> str:

@@ -13,6 +13,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
     from sdjax_engine.engine import Engine
+    from sdjax_engine.errors import (
+        DevicesFailed,
+        EngineClosed,
+        EngineError,
+        InvalidRequest,
+        PaintingFailed,
+        UnreadableCheckpoint,
+    )
     from sdjax_engine.guide.image_to_image import FlaxStableDiffusionImg2ImgPipeline
     from sdjax_engine.guide.inpainting import FlaxStableDiffusionInpaintPipeline
     from sdjax_engine.guide.pictures import make_image_grid
@@ -24,20 +32,7 @@ if TYPE_CHECKING:
     )
     from sdjax_engine.guide.text_to_image import FlaxStableDiffusionPipeline
     from sdjax_engine.guide.xl import FlaxStableDiffusionXLPipeline
-    from sdjax_engine.request import (
-        DevicesFailed,
-        EngineClosed,
-        EngineError,
-        Image,
-        InvalidRequest,
-        Lane,
-        Offer,
-        PaintingFailed,
-        Progress,
-        Request,
-        Sampler,
-        UnreadableCheckpoint,
-    )
+    from sdjax_engine.request import Image, Lane, Offer, Progress, Request, Sampler
 
 _HOMES = {
     "sdjax_engine.config": ("Dtype", "EngineConfig", "ModelSpec"),

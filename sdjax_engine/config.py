@@ -35,7 +35,8 @@ class ModelSpec:
     "demo" for the bundled checkpoint;
     `revision` and `variant` choose among a hub repository's states and files. `loras` are the files of the
     LoRAs in the offer, by the names they have there; those of one picture may have a rank of `lora_rank` all
-    together (0: whatever they have).
+    together (0: whatever they have). `preview_decoder` is the folder or hub id of a tiny autoencoder that
+    decodes previews (None: they are a linear map of the latents).
     """
 
     offer: Offer
@@ -45,6 +46,7 @@ class ModelSpec:
     safety_checker: bool = True
     loras: Mapping[str, Path] = field(default_factory=dict)
     lora_rank: int = 64
+    preview_decoder: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse LoRAs that are not those on offer with a ValueError that says so."""
@@ -69,7 +71,8 @@ class EngineConfig:
 
     Of each device's memory `device_memory` bytes are used (0: what the device says). Devices that answer
     nothing for `stuck_after` seconds, beyond twenty times what their work usually takes, are taken for stuck
-    (0: never). A request that wants previews gets one at most every `preview_seconds` (0: never).
+    (0: never). A request that wants previews gets one at most every `preview_seconds` (0: never), and less
+    often where previews would take more than the `preview_share` of a lane's time.
     """
 
     models: tuple[ModelSpec, ...]
@@ -83,6 +86,7 @@ class EngineConfig:
     device_memory: int = 0
     stuck_after: float = 300.0
     preview_seconds: float = 0.0
+    preview_share: float = 0.02
 
     def __post_init__(self) -> None:
         """Refuse what can never work with a ValueError that says so."""
@@ -96,6 +100,8 @@ class EngineConfig:
         for name in ("device_memory", "stuck_after", "preview_seconds"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} cannot be {getattr(self, name)}, less than nothing")
+        if not self.preview_share > 0:
+            raise ValueError(f"preview_share cannot be {self.preview_share}: it is above 0")
         if self.lanes == ():
             raise ValueError("an engine needs at least one lane, not none")
         for lane in self.lanes or ():

@@ -20,13 +20,14 @@ from sdjax_engine.compiling.cache_folder import problem_of, refusal
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import EngineConfig
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
-from sdjax_engine.request import Image, InvalidRequest, Lane, Offer, OnProgress, Request
+from sdjax_engine.request import Image, Lane, Offer, OnProgress, Request
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
@@ -176,16 +177,19 @@ class Engine:
         pending = PendingRequest(
             prepared=model.prepare(request, start), on_progress=on_progress, previews=previews
         )
+        wanted = [(lane, pending.prepared.picture is not None)]
+        if request.second_pass is not None:
+            wanted.append((request.second.lane, True))
         registry, intake = self._registry, self._thread.intake
         offered = self._thread.queues if registry is None else registry.lanes
-        from_picture = pending.prepared.picture is not None
-        if registry is not None and lane in offered:
-            registry.count(lane, from_picture=from_picture)
-        if lane not in offered or intake.has_failed(lane):
-            raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
-        if from_picture and not self._starts_from_pictures(lane):
-            choices = ", ".join(map(str, self.lanes))
-            raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
+        for lane, from_picture in wanted:
+            if registry is not None and lane in offered:
+                registry.count(lane, from_picture=from_picture)
+            if lane not in offered or intake.has_failed(lane):
+                raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
+            if from_picture and not self._starts_from_pictures(lane):
+                choices = ", ".join(map(str, self.lanes))
+                raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
         return intake.submit(pending)
 
     def _starts_from_pictures(self, lane: Lane) -> bool:

@@ -24,7 +24,8 @@ import PIL.Image
 from PIL.ExifTags import IFD, Base
 from PIL.PngImagePlugin import PngInfo
 
-from sdjax_engine.request import SAMPLER_NAMES, EngineError, Lora, Request, Sampler, Variation
+from sdjax_engine.errors import EngineError
+from sdjax_engine.request import SAMPLER_NAMES, Lora, Request, Sampler, SecondPass, Variation
 
 RECIPE_CHUNK = "sdjax"
 RECIPE_VERSION = 1
@@ -58,6 +59,11 @@ def parameters_text(request: Request) -> str:
     }
     if request.init_image is not None:
         settings["Denoising strength"] = f"{request.strength:g}"
+    if (second := request.second_pass) is not None:
+        settings["Denoising strength"] = f"{second.strength:g}"
+        settings["Hires resize"] = f"{second.width}x{second.height}"
+        settings["Hires steps"] = str(max(1, int(second.num_inference_steps * second.strength)))
+        settings["Hires upscaler"] = "Lanczos"
     if len(request.variations) == 1:
         [variation] = request.variations
         settings["Variation seed"] = str(variation.seed)
@@ -202,6 +208,8 @@ def _values(request: Request) -> dict[str, Any]:
         values["strength"] = request.strength
     if values.pop("loras"):
         values["loras"] = [[lora.name, lora.weight] for lora in request.loras]
+    if values["second_pass"] is None:
+        del values["second_pass"]
     if values.pop("variations"):
         values["variations"] = [[each.seed, each.strength] for each in request.variations]
     return values
@@ -224,7 +232,7 @@ def _parse_recipe(text: str, pictures: Mapping[str, bytes]) -> Request:
 def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     """A request from JSON values, each of the very type that `encode_png` wrote."""
     kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
-    kinds["variations"] = list
+    kinds |= {"variations": list, "second_pass": dict}
     kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width"), int)
     kinds |= dict.fromkeys(("prompt", "negative_prompt", "model", *PICTURES), str)
     for name, value in values.items():
@@ -242,4 +250,13 @@ def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
         values["variations"] = tuple(
             Variation(seed=int(seed), strength=float(strength)) for seed, strength in values["variations"]
         )
+    if "second_pass" in values:
+        values["second_pass"] = _second_pass(**values["second_pass"])
     return Request(**{**values, "sampler": Sampler(values["sampler"])})
+
+
+def _second_pass(*, height: int, width: int, num_inference_steps: int, strength: float) -> SecondPass:
+    numbers = {"height": height, "width": width, "num_inference_steps": num_inference_steps}
+    if any(type(value) is not int for value in numbers.values()) or type(strength) not in (int, float):
+        raise TypeError(f"a second pass of {numbers} and {strength!r}")
+    return SecondPass(**numbers, strength=float(strength))

@@ -1,25 +1,18 @@
-"""Requests to the engine and its answers; no JAX here, so anything may import it.
-
-EngineError
-├── InvalidRequest       the person asked for something that cannot be painted
-├── UnreadableCheckpoint the checkpoint's files are missing, broken or of another kind
-├── DevicesFailed        the devices cannot be used, or not for what is offered
-├── PaintingFailed       this one image failed; others go on
-└── EngineClosed         the engine takes no more requests
-"""
+"""Requests to the engine and its answers; no JAX here, so anything may import it."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+
+from sdjax_engine.errors import InvalidRequest
 
 MAX_SEED = 2**32 - 1
 MAX_STEPS = 150
@@ -27,6 +20,7 @@ MAX_GUIDANCE_SCALE = 30.0
 MAX_PROMPT_CHARACTERS = 2000
 MAX_LORA_WEIGHT = 4.0
 MAX_VARIATIONS = 8
+SHAPE_TOLERANCE = 0.03  # between the logarithms of two proportions: 1216x832 counts as 3:2
 
 
 class Sampler(StrEnum):
@@ -91,63 +85,6 @@ SAMPLER_ALIASES: Mapping[str, Sampler] = MappingProxyType(
 """Other names that people type for a sampler, written as its own are."""
 
 
-class EngineError(Exception):
-    """Base of every error the engine raises on purpose."""
-
-
-class InvalidRequest(EngineError):
-    """A request that cannot be painted.
-
-    `problem` names the kind of mistake and `details` its facts, so that a front end can say the
-    sentence in the person's language; `str()` says it in English.
-    """
-
-    SENTENCES: ClassVar[dict[str, str]] = {
-        "empty_prompt": "The prompt is empty: write what the picture should show.",
-        "wordless_prompt": "The prompt has only punctuation: write in words what the picture should show.",
-        "long_prompt": "The prompt has {characters} characters: shorten it to {limit} at most.",
-        "steps": "{value} steps are not possible: choose between 1 and {limit}.",
-        "guidance": "A guidance of {value} is not possible: choose between 0 and {limit}.",
-        "seed": "{value} is not a seed: choose a whole number between 0 and {limit}.",
-        "sampler": "There is no sampler called “{value}”: choose one of {choices}.",
-        "unsuited_sampler": "The sampler “{value}” does not suit {model}: choose one of {choices}.",
-        "size": "{model} does not paint {value}: choose one of {choices}.",
-        "model": "There is no model called “{value}”: choose one of {choices}.",
-        "variants": "{value} variants are not possible: choose between 1 and {limit}.",
-        "lane": "{value} is not set up here: choose one of {choices}.",
-        "strength": "A strength of {value} is not possible: choose between 0 and 1.",
-        "picture": "{what} is not a picture that can be read: send a PNG, JPEG or WebP file.",
-        "mask_alone": "A mask says which part of a picture to paint anew: send that picture too.",
-        "lora": "There is no LoRA called “{value}”: choose one of {choices}.",
-        "no_loras": "{model} has no LoRAs to choose from: leave them out.",
-        "lora_weight": "A LoRA weight of {value} is not possible: choose between -{limit} and {limit}.",
-        "variations": "{count} variations of one seed are too many: {limit} are possible.",
-        "variation_strength": "A variation strength of {value} is not possible: choose between 0 and 1.",
-        "large_loras": "The LoRAs {value} are too large together: choose fewer of them.",
-    }
-
-    def __init__(self, problem: str, **details: Any) -> None:
-        super().__init__(self.SENTENCES[problem].format(**details))
-        self.problem = problem
-        self.details = details
-
-
-class UnreadableCheckpoint(EngineError):
-    """The checkpoint cannot be loaded; the message lists everything that is wrong with it."""
-
-
-class DevicesFailed(EngineError):
-    """The devices cannot be used, or not for what is offered; the message says what they answer."""
-
-
-class PaintingFailed(EngineError):
-    """One image could not be painted; the message says why."""
-
-
-class EngineClosed(EngineError):
-    """The engine is closing and takes no more requests."""
-
-
 @dataclass(frozen=True, kw_only=True, order=True)
 class Lane:
     """What fixes a compiled program's shapes: images of one lane can share a device batch."""
@@ -178,6 +115,19 @@ class Variation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SecondPass:
+    """A second pass: the finished picture is enlarged to this size, in pixels, and painted again from there.
+
+    `strength`, from 0 to 1, says how far to leave it, as with a start picture.
+    """
+
+    height: int
+    width: int
+    num_inference_steps: int
+    strength: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """One image to paint. The picture depends on these values only.
 
@@ -185,7 +135,8 @@ class Request:
     is the whole seed of the noise. `init_image` is a picture file of any size to start from:
     `strength` from 0 to 1 says how far to leave it. The white parts of `mask_image`, a picture file too, are
     painted again and the black parts kept; it needs an `init_image`. `variations` change the initial noise
-    one after the other; an evaluation's fresh noise stays that of `seed`.
+    one after the other; an evaluation's fresh noise stays that of `seed`. With a `second_pass` the picture
+    has its size.
     """
 
     prompt: str
@@ -202,6 +153,7 @@ class Request:
     strength: float = 1.0
     loras: tuple[Lora, ...] = ()
     variations: tuple[Variation, ...] = ()
+    second_pass: SecondPass | None = None
 
     @property
     def guided(self) -> bool:
@@ -210,7 +162,30 @@ class Request:
 
     @property
     def lane(self) -> Lane:
+        """The lane of the first pass."""
         return Lane(model=self.model, height=self.height, width=self.width, guided=self.guided)
+
+    @property
+    def second(self) -> Request:
+        """The request of the second pass, without its start picture; AttributeError without a second pass."""
+        second = self.second_pass
+        if second is None:
+            raise AttributeError("the request has no second pass")
+        return replace(
+            self,
+            height=second.height,
+            width=second.width,
+            num_inference_steps=second.num_inference_steps,
+            strength=second.strength,
+            init_image=None,
+            mask_image=None,
+            second_pass=None,
+        )
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """The lanes of all passes, in order."""
+        return (self.lane,) if self.second_pass is None else (self.lane, self.second.lane)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,20 +221,22 @@ class Offer:
         """Whether a request within this offer can be in `lane`."""
         return lane.model == self.model and (lane.width, lane.height) in self.sizes
 
+    def larger_sizes(self, size: tuple[int, int]) -> list[tuple[int, int]]:
+        """Return the offered sizes (width, height) of the same shape that are larger, the smallest first."""
+        return sorted(other for other in self.sizes if other > size and same_shape(other, size))
+
     def check(self, request: Request) -> Request:
         """Return `request`, or raise `InvalidRequest` for the first thing that is wrong with it."""
         _check_prompts(request)
-        if not 1 <= request.num_inference_steps <= self.max_steps:
-            raise InvalidRequest("steps", value=request.num_inference_steps, limit=self.max_steps)
+        self._check_steps(request.num_inference_steps)
         if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
             limit = f"{MAX_GUIDANCE_SCALE:g}"
             raise InvalidRequest("guidance", value=request.guidance_scale, limit=limit)
         _check_seeds(request)
         if (request.width, request.height) not in self.sizes:
-            choices = ", ".join(f"{width}x{height}" for width, height in self.sizes)
-            raise InvalidRequest(
-                "size", model=self.model, value=f"{request.width}x{request.height}", choices=choices
-            )
+            value = _size_text((request.width, request.height))
+            choices = ", ".join(map(_size_text, self.sizes))
+            raise InvalidRequest("size", model=self.model, value=value, choices=choices)
         if self.samplers and request.sampler not in self.samplers:
             choices = ", ".join(SAMPLER_NAMES[sampler] for sampler in self.samplers)
             value = SAMPLER_NAMES[request.sampler]
@@ -267,7 +244,23 @@ class Offer:
         _check_start(request)
         for lora in request.loras:
             self._check_lora(lora)
+        if request.second_pass is not None:
+            self._check_second_pass(request, request.second_pass)
         return request
+
+    def _check_steps(self, steps: int) -> None:
+        if not 1 <= steps <= self.max_steps:
+            raise InvalidRequest("steps", value=steps, limit=self.max_steps)
+
+    def _check_second_pass(self, request: Request, second: SecondPass) -> None:
+        larger, size = self.larger_sizes((request.width, request.height)), (second.width, second.height)
+        if not larger:
+            raise InvalidRequest("no_second_pass", model=self.model)
+        if size not in larger:
+            choices = ", ".join(map(_size_text, larger))
+            raise InvalidRequest("second_pass_size", value=_size_text(size), choices=choices)
+        self._check_steps(second.num_inference_steps)
+        _check_strength(second.strength)
 
     def _check_lora(self, lora: Lora) -> None:
         if not self.loras:
@@ -306,10 +299,23 @@ def _says_something(character: str) -> bool:
 
 
 def _check_start(request: Request) -> None:
-    if not (math.isfinite(request.strength) and 0 <= request.strength <= 1):
-        raise InvalidRequest("strength", value=request.strength)
+    _check_strength(request.strength)
     if request.mask_image is not None and request.init_image is None:
         raise InvalidRequest("mask_alone")
+
+
+def _check_strength(strength: float) -> None:
+    if not (math.isfinite(strength) and 0 <= strength <= 1):
+        raise InvalidRequest("strength", value=strength)
+
+
+def _size_text(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"
+
+
+def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
+    """Return whether (width, height) `size` has about the proportions of `aspect`."""
+    return abs(math.log(size[0] * aspect[1] / (size[1] * aspect[0]))) < SHAPE_TOLERANCE
 
 
 def parse_sampler(name: str) -> Sampler:
@@ -334,7 +340,9 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far one image is, told at the end of a run; `trouble` says why it was started again.
+    """How far one image is, in both passes together, told at the end of a run.
+
+    `trouble` says why it was started again.
 
     `preview` is sometimes a small picture of what is painted so far, uint8 `(height / n, width / n, 3)`,
     n being the factor of the autoencoder.
@@ -344,6 +352,7 @@ class Progress:
     steps: int
     trouble: Trouble | None = None
     preview: npt.NDArray[np.uint8] | None = field(default=None, repr=False, compare=False)
+    in_second_pass: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

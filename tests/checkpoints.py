@@ -19,7 +19,7 @@ from typing import Any
 
 import diffusers
 import torch
-from diffusers import AutoencoderKL, UNet2DConditionModel
+from diffusers import AutoencoderKL, AutoencoderTiny, UNet2DConditionModel
 from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
 from transformers import (
     CLIPConfig,
@@ -67,6 +67,17 @@ def make_tiny_checkpoint(
     ).save_pretrained(folder)
     if values["tokenizer"].get("form", "new") == "old":
         use_old_tokenizer_files(folder / "tokenizer")
+    return folder
+
+
+def make_tiny_decoder(folder: Path, *, seed: int = 0, **overrides: Any) -> Path:
+    """Write a tiny autoencoder for previews, with the encoder that is not used, and return `folder`.
+
+    Without overrides it suits the engine's tests: latents of four channels, pictures of twice the size.
+    """
+    values = {"decoder_block_out_channels": (8, 8), "num_decoder_blocks": (1, 1)} | overrides
+    autoencoder = AutoencoderTiny(encoder_block_out_channels=(8, 8), num_encoder_blocks=(1, 1), **values)
+    randomise(autoencoder, seed=seed).save_pretrained(folder)
     return folder
 
 

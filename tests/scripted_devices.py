@@ -24,8 +24,10 @@ NOTHING = np.zeros((1, 1), np.float32)
 SHORTAGE = MemoryError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate.")
 
 
-def prepared(*, seed: int = 1, evaluations: int = 4, prompt: str = "anything") -> Prepared:
-    """A request of so many evaluations, ready for the devices."""
+def prepared(
+    *, seed: int = 1, evaluations: int = 4, prompt: str = "anything", second: int | None = None
+) -> Prepared:
+    """A request of so many evaluations, ready for the devices; `second` are those of its second pass."""
     request = Request(
         prompt=prompt,
         seed=seed,
@@ -48,6 +50,7 @@ def prepared(*, seed: int = 1, evaluations: int = 4, prompt: str = "anything") -
         init_latent_scale=0.0,
         time_ids=(),
         loras=(NOTHING, NOTHING),
+        second=None if second is None else prepared(seed=seed, evaluations=second, prompt=f"{prompt} again"),
     )
 
 
@@ -120,6 +123,7 @@ class ScriptedDevices:
     lane = LANE
     starts_from_pictures = False
     retries = True
+    decodes_previews = False
     move_seconds = 0.0
 
     def __init__(self, script: Script, *, devices: int, seats_per_device: int) -> None:

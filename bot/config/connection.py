@@ -34,6 +34,7 @@ class DiscordConfig(Section):
     shard_count: Annotated[int, Field(ge=0, le=MAX_SHARDS)] = 0
     shard_ids: tuple[int, ...] = ()
     guild_ids: Annotated[tuple[int, ...], AfterValidator(_check_guild_ids)] = ()
+    user_install: bool = False
     language: Literal["", "en", "ko", "zh", "ar"] = ""
     languages: dict[Snowflake, Literal["en", "ko", "zh", "ar"]] = Field(default_factory=dict)
 
@@ -52,6 +53,15 @@ class DiscordConfig(Section):
         if mistakes:
             raise InvalidValue(*mistakes)
         return values
+
+    @field_validator("user_install")
+    @classmethod
+    def _needs_commands_everywhere(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("guild_ids"):
+            raise InvalidValue(
+                "people can take only commands of all servers with them: leave guild_ids empty"
+            )
+        return value
 
     def read_token(self, environ: Mapping[str, str] | None = None) -> str:
         """Return the bot's token from `token_file`, else from `DISCORD_TOKEN`; raises ConfigurationError."""

@@ -70,6 +70,7 @@ class ModelConfig(Section):
     flagged_age_restricted: Literal["withhold", "spoiler", "show"] = "spoiler"
     loras: Annotated[dict[str, str], AfterValidator(_check_loras)] = Field(default_factory=dict)
     lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
+    preview_decoder: str = ""
     _samplers: tuple[Sampler, ...] = ()  # the samplers that suit the checkpoint, once it has been read
 
     @field_validator("revision", "variant")

@@ -14,6 +14,7 @@ ROW = 5  # buttons that Discord puts side by side
 PHONE_ROW = 3  # buttons with a word on them that fit side by side on a phone
 
 SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
+REMIX = "remix"
 MORE, NEAR, INFO, STAR = "more", "near", "info", "star"  # a menu and the values of its choices
 NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES, PUBLISH})
 """The first words of the ids of buttons that need a picture's file."""
@@ -84,7 +85,7 @@ def final_rows(
     has a row of its own, away from the buttons that are pressed often.
     """
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
-    remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"remix:{job.id}")
+    remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"{REMIX}:{job.id}")
     row: Row = () if all_failed(job, NOT_AGAIN) else (again,)
     row += () if all_failed(job, START_LOST) else (remix,)
     if len(done) == 1:
@@ -167,7 +168,7 @@ def _can_be_published(job: Job) -> bool:
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:
-    size = job.recipe.width, job.recipe.height
+    size = job.recipe.picture_size
     return any(offer.model == job.recipe.model and larger_size(size, offer) for offer in offers)
 
 

@@ -40,13 +40,14 @@ class PictureContent:
 class MessageContent:
     """Everything that a message shows; an edit between equal contents is needless.
 
-    The menu `more` stands before the last row. A `refusal` is shown to its person alone where Discord still
-    allows that.
+    Where words are cut, the line `folded` says where all of them are. The menu `more` stands before the last
+    row. A `refusal` is shown to its person alone where Discord still allows that.
     """
 
     heading: str
     status: str = ""
     footer: str = ""
+    folded: str = ""
     pictures: tuple[PictureContent, ...] = ()
     rows: tuple[Row, ...] = ()
     menus: tuple[MenuContent, ...] = ()
@@ -62,7 +63,7 @@ class MessageContent:
     @property
     def text(self) -> str:
         """Every line of text, in reading order."""
-        return "\n".join(part for part in (self.heading, self.status, self.footer) if part)
+        return "\n".join(part for part in (self.heading, self.status, self.footer, self.folded) if part)
 
 
 def shortened(alt: str, most: int = MAX_ALT) -> str:

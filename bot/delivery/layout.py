@@ -37,8 +37,8 @@ def layout(content: MessageContent, *, file_names: Sequence[str] = ()) -> discor
         media = f"attachment://{file_name}"
         gallery.add_item(media=media, description=picture.alt, spoiler=picture.spoiler)
         container.add_item(gallery)
-    if content.footer:
-        container.add_item(discord.ui.TextDisplay(content.footer))
+    if below := "\n".join(part for part in (content.footer, content.folded) if part):
+        container.add_item(discord.ui.TextDisplay(below))
     for menu in content.menus:
         container.add_item(discord.ui.ActionRow(_menu(menu)))
     for number, row in enumerate(content.rows, start=1):

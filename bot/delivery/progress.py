@@ -33,7 +33,7 @@ PAINTING_SECONDS = 1.5  # between edits of one message
 PREVIEW_SECONDS = 3.0  # the same with a preview
 CHANNEL_SECONDS = 1.0  # between previews in one channel
 WAITING_SECONDS = 5.0
-FOLLOWED = 50  # jobs, in fair order
+FOLLOWED = 50  # jobs, in fair order, and as many that wait in a pause
 EDITS_AT_ONCE = 5
 EDITS_A_TICK = 10  # 20 a second, of the 50 that Discord allows a bot for everything
 UNANNOUNCED_SECONDS = 5.0  # a job older than this and without a message lost its first answer to a restart
@@ -133,7 +133,8 @@ class Progress:
 
     async def _followed(self) -> list[Job]:
         """Return the jobs to show, and adopt jobs whose front has gone."""
-        jobs = await self._store.jobs.active(front=self._front, limit=FOLLOWED)
+        jobs = await self._store.jobs.active(front=self._front, paused=False, limit=FOLLOWED)
+        jobs += await self._store.jobs.active(front=self._front, paused=True, limit=FOLLOWED)
         left = [job.id for job in jobs if job.origin.front is None]
         adopted = await self._store.deliveries.adopt(self._front, left) if left else set()
         return [job for job in jobs if job.origin.front == self._front or job.id in adopted]
@@ -211,8 +212,8 @@ class Progress:
         previews = await self._store.previews.of(job.id) if shown.wants_previews else {}
         if not previews:
             return None
-        recipe = job.recipe
-        size = {"count": len(job.images), "width": recipe.width, "height": recipe.height}
+        width, height = job.recipe.picture_size
+        size = {"count": len(job.images), "width": width, "height": height}
         return await self._threads.run(functools.partial(preview_file, previews, **size))
 
     def _forget_all_but(self, jobs: Sequence[Job]) -> None:

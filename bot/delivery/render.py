@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 from bot.delivery.buttons import (
     REFUSED_SETTINGS,
+    REMIX,
+    Row,
     active_rows,
     all_failed,
     final_rows,
@@ -19,13 +21,14 @@ from bot.delivery.buttons import (
     without_pictures,
 )
 from bot.delivery.content import SUBTEXT, MessageContent, PictureContent, Tone, shortened
-from bot.delivery.result import FAILURES, ending, pictures_of, settings_text
+from bot.delivery.result import FAILURES, SHOWN_NEGATIVE_PROMPT, ending, pictures_of, settings_text
 from bot.jobs import Job, Position, Recipe, Showing, State
-from bot.texts import Texts, shown, tidy
+from bot.texts import Texts, is_cut, shown, tidy
 from sdjax_engine.request import Offer, Trouble
 
 MAX_TEXT = 4000  # characters of all text parts of a message together
-SHOWN_PROMPT = 600  # escaping can double it; two prompts and the sentences stay below MAX_TEXT
+SHOWN_PROMPT = 240  # four lines on a phone
+SHOWN_WORD = 300
 BAR_CELLS, BAR_FULL, BAR_EMPTY = 12, "█", "░"
 
 TROUBLES: Mapping[str, str] = MappingProxyType(
@@ -54,12 +57,16 @@ def render(
         return MessageContent(
             heading=_heading(job.recipe), status=status, rows=active_rows(job, texts), tone=Tone(job.state)
         )
+    rows = final_rows(job, done, offers, texts)
+    cut = is_cut(job.recipe.prompt, SHOWN_PROMPT)
+    cut = cut or (bool(done) and is_cut(job.recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT))
     return MessageContent(
         heading=_heading(job.recipe),
         status=ending(job, done, texts),
         footer=settings_text(job, done, texts, label=label) if done else "",
+        folded=_folded(rows, texts, more=bool(done)) if cut else "",
         pictures=tuple(pictures_of(job, done, texts)),
-        rows=final_rows(job, done, offers, texts),
+        rows=rows,
         more=more_menu(job, done, texts) if done else None,
         tone=Tone(job.state),
         refusal=all_failed(job, REFUSED_SETTINGS),
@@ -68,11 +75,13 @@ def render(
 
 def without_picture(content: MessageContent, texts: Texts) -> MessageContent:
     """Return `content` with a sentence in place of the picture, whose file is gone."""
+    rows = without_pictures(content.rows)
     return MessageContent(
         heading=content.heading,
         status=texts.gettext(FAILURES["artifact_missing"]),
         footer=content.footer,
-        rows=without_pictures(content.rows),
+        folded=_folded(rows, texts, more=False) if content.folded else "",
+        rows=rows,
         tone=Tone.FAILED,
     )
 
@@ -103,13 +112,28 @@ def _heading(recipe: Recipe) -> str:
     return f"**{shown(recipe.prompt, SHOWN_PROMPT)}**"
 
 
+def _folded(rows: Sequence[Row], texts: Texts, *, more: bool) -> str:
+    """Return which buttons of a message show all words of its prompts."""
+    if more:
+        menu, info = texts.gettext("More"), texts.gettext("Info")
+        return texts.line(
+            texts.gettext("The whole prompt: {more}, then {info}.", more=menu, info=info), mark=SUBTEXT
+        )
+    if any(button.custom_id.startswith(f"{REMIX}:") for row in rows for button in row):
+        remix = texts.gettext("Remix")
+        return texts.line(texts.gettext("The whole prompt: {remix}.", remix=remix), mark=SUBTEXT)
+    return ""
+
+
 def _active(job: Job, position: Position | None, texts: Texts) -> str:
+    running = [image for image in job.images if image.state is State.RUNNING]
+    if position is not None and position.paused is not None and not running:
+        return _paused(position.paused, texts)
     if job.state is State.WAITING:
         sentences = [_queued(position, texts), *_times(position, texts)]
         if job.slowed:
             sentences.append(texts.gettext("You have many pictures waiting, so these come later."))
         return " ".join(sentences)
-    running = [image for image in job.images if image.state is State.RUNNING]
     troubles = dict.fromkeys(image.trouble for image in running if image.trouble)
     said = [texts.gettext(TROUBLES[trouble]) for trouble in troubles if trouble in TROUBLES]
     if not (job.work.begun or said) and position and position.seconds and round(position.seconds) > 0:
@@ -120,6 +144,12 @@ def _active(job: Job, position: Position | None, texts: Texts) -> str:
     else:
         said.append(_painting(job, texts))
     return "\n".join([" ".join(said), *_bar(job, position, texts)])
+
+
+def _paused(word: str, texts: Texts) -> str:
+    if not word:
+        return texts.gettext("Painting is paused here.")
+    return texts.gettext("Painting is paused here: {word}", word=shown(word, SHOWN_WORD))
 
 
 def _bar(job: Job, position: Position | None, texts: Texts) -> Iterator[str]:

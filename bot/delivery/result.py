@@ -10,9 +10,10 @@ from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
 from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.texts import Texts, shown, tidy
-from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import SAMPLER_NAMES
 
-SHOWN_NEGATIVE_PROMPT = 300
+SHOWN_NEGATIVE_PROMPT = 120  # two lines on a phone
 SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
@@ -129,7 +130,7 @@ def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label:
         texts.gettext("seed {seed}", seed=seeds)
         if len(done) == 1 or recipe.variations
         else texts.gettext("seeds {seeds}", seeds=seeds),
-        f"{recipe.width}×{recipe.height}",
+        "×".join(map(str, recipe.picture_size)),
         texts.ngettext("{count} step", "{count} steps", recipe.num_inference_steps),
         texts.gettext("guidance {guidance}", guidance=f"{recipe.guidance_scale:g}"),
         SAMPLER_NAMES[recipe.sampler],
@@ -174,7 +175,15 @@ def _styled(recipe: Recipe, texts: Texts) -> Iterator[str]:
 
 
 def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
-    """Return what else made a picture: its start picture and LoRAs."""
+    """Return what else made a picture: its second pass, start picture and LoRAs."""
+    if (second := recipe.second_pass) is not None:
+        yield texts.ngettext(
+            "enlarged from {size}, strength {strength}, {count} step",
+            "enlarged from {size}, strength {strength}, {count} steps",
+            second.num_inference_steps,
+            size=f"{recipe.width}×{recipe.height}",
+            strength=f"{second.strength:g}",
+        )
     strength = f"{recipe.strength:g}"
     if recipe.mask_image is not None:
         yield texts.gettext("part of a picture anew, strength {strength}", strength=strength)
@@ -182,7 +191,7 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
         yield texts.gettext("from a picture, strength {strength}", strength=strength)
     if recipe.loras:
         named = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
-        yield f"LoRA {shown(', '.join(named), SHOWN_LORAS)}"
+        yield texts.gettext("with LoRA {names}", names=shown(", ".join(named), SHOWN_LORAS))
 
 
 def pictures_of(job: Job, done: Sequence[ImageRecord], texts: Texts) -> Iterator[PictureContent]:

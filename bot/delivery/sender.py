@@ -99,7 +99,7 @@ class Sender:
 
     def can_edit(self, job: Job) -> bool:
         """Return whether the job's message can be edited now, as far as is known without asking Discord."""
-        return self.token_lives(job) or (job.message_id is not None and not job.origin.private)
+        return self.token_lives(job) or (job.message_id is not None and reachable(job))
 
     def token_lives(self, job: Job) -> bool:
         """Return whether the interaction's token can be used, as far as is known."""
@@ -286,6 +286,11 @@ class Way:
     send: Callable[[Sender, Attempt], Awaitable[Sent]]
 
 
+def reachable(job: Job) -> bool:
+    """Return whether the bot's own token may reach the job's message and its channel."""
+    return not (job.origin.private or job.origin.external)
+
+
 def _replaces(sender: Sender, attempt: Attempt) -> bool:
     job = attempt.job
     return bool(attempt.content.refusal) and not job.origin.private and sender.token_lives(job)
@@ -298,11 +303,11 @@ def _has_token(sender: Sender, attempt: Attempt) -> bool:
 def _has_message(_sender: Sender, attempt: Attempt) -> bool:
     job = attempt.job
     known = job.message_id is not None and not attempt.message_deleted
-    return attempt.may_edit and known and not job.origin.private
+    return attempt.may_edit and known and reachable(job)
 
 
 def _has_channel(_sender: Sender, attempt: Attempt) -> bool:
-    return not attempt.job.origin.private and attempt.refusal not in CLOSED
+    return reachable(attempt.job) and attempt.refusal not in CLOSED
 
 
 def _is_wanted(_sender: Sender, attempt: Attempt) -> bool:

@@ -14,7 +14,7 @@ from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, Answered, answered, say
 from bot.front.services import Interaction, services_of
 from bot.texts import MISTAKES, Texts, shown
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +78,12 @@ async def add_page(interaction: Interaction, text: str) -> None:
         await interaction.followup.send(view=page(f"```\n{text[:room]}\n```"), ephemeral=True)
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
         log.warning("what was typed could not be given back: %s", failure)
+
+
+async def give_back(interaction: Interaction, error: Exception, *typed: str) -> None:
+    """Answer `error` with one sentence, and give back what the person typed into a form."""
+    await report(interaction, error)
+    await add_page(interaction, "\n\n".join(filter(None, typed)).replace("```", "\u02cb\u02cb\u02cb"))
 
 
 async def report(interaction: Interaction, error: Exception) -> None:

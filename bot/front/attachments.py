@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Container, Iterable
 from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import TypeVar
 
 import aiohttp
-import discord
 from yarl import URL
 
 from bot.errors import UserMistake
@@ -18,7 +17,7 @@ from bot.front.pace import Pace, Sender
 from bot.front.pictures import Limits, Picture, Unfit, check_length
 from bot.front.resolver import Resolver
 from bot.front.waiting_room import WaitingRoom
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +25,12 @@ T = TypeVar("T")
 
 CDN = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 FOLDERS = ("attachments", "ephemeral-attachments")
+PROXIES = (
+    "https://images-ext-1.discordapp.net",
+    "https://images-ext-2.discordapp.net",
+    "https://media.discordapp.net",
+)
+EXTERNAL = ("external",)
 FETCH_SECONDS = 30.0  # usually one; an interaction's token lives for fifteen minutes
 PLAIN = MappingProxyType({"Accept-Encoding": "identity"})
 GONE = (403, 404, 410)  # an expired address, or a deleted file
@@ -54,29 +59,34 @@ class Attachments:
         self._room = room
         self._pace = pace
         self._origins = frozenset({URL(address).origin() for address in (*CDN, api_url)})
+        self._proxies = frozenset({URL(address).origin() for address in (*PROXIES, api_url)})
         self._timeout = aiohttp.ClientTimeout(total=fetch_seconds)
 
-    def check(self, attachment: discord.Attachment, *, what: str) -> None:
-        """Refuse a file that is too large by Discord's own statement, before it is fetched."""
-        self._check_length(attachment.size, what)
+    def check(self, size: int, *, what: str) -> None:
+        """Refuse a file whose size is too large by Discord's own statement, before it is fetched."""
+        self._check_length(size, what)
+
+    def reachable(self, addresses: Iterable[str]) -> str | None:
+        """Return the first of the addresses that is one of Discord's; None without one."""
+        return next(filter(self._is_ours, addresses), None)
 
     def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:
         """Wait for a turn to fetch and decode; raises UserMistake `files_busy`."""
         return self._room.turn(sender)
 
-    async def picture(self, attachment: discord.Attachment, *, what: str, sender: Sender) -> Picture:
-        """Return the attached picture, cleaned."""
-        data = await self.fetch(attachment.url, what=what)
+    async def picture(self, address: str, *, what: str, sender: Sender) -> Picture:
+        """Return the picture at `address`, cleaned."""
+        data = await self.fetch(address, what=what)
         return await self._used(self._decoder.picture(data, what=what), sender)
 
-    async def mask(self, attachment: discord.Attachment, *, what: str, sender: Sender) -> bytes:
-        """Return the attached mask as a grey PNG."""
-        data = await self.fetch(attachment.url, what=what)
+    async def mask(self, address: str, *, what: str, sender: Sender) -> bytes:
+        """Return the mask at `address` as a grey PNG."""
+        data = await self.fetch(address, what=what)
         return await self._used(self._decoder.mask(data, what=what), sender)
 
     async def fetch(self, address: str, *, what: str) -> bytes:
         """Return the bytes of the file at `address`, which must be one of Discord's."""
-        if not is_attachment(address, self._origins):
+        if not self._is_ours(address):
             log.warning("an attachment is not fetched: its address is none of Discord's")
             raise UserMistake("picture_unreachable", what=what)
         try:
@@ -93,6 +103,9 @@ class Attachments:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             log.warning("an attachment could not be fetched: %s", error)
             raise UserMistake("picture_unreachable", what=what) from error
+
+    def _is_ours(self, address: str) -> bool:
+        return is_attachment(address, self._origins) or is_proxied(address, self._proxies)
 
     async def _body(self, response: aiohttp.ClientResponse, what: str) -> bytes:
         if response.status in GONE:
@@ -122,9 +135,18 @@ class Attachments:
 
 def is_attachment(address: str, origins: frozenset[URL]) -> bool:
     """Return whether `address` is an uploaded file at one of `origins`."""
+    return _is_within(address, origins, FOLDERS)
+
+
+def is_proxied(address: str, origins: frozenset[URL]) -> bool:
+    """Return whether `address` is another host's picture behind Discord's proxy, at one of `origins`."""
+    return _is_within(address, origins, EXTERNAL)
+
+
+def _is_within(address: str, origins: frozenset[URL], folders: Container[str]) -> bool:
     try:
         url = URL(address, encoded=True)
         folder = url.parts[1] if len(url.parts) > 1 else ""
-        return url.origin() in origins and folder in FOLDERS and ".." not in url.parts and url.user is None
+        return url.origin() in origins and folder in folders and ".." not in url.parts and url.user is None
     except (ValueError, IndexError):
         return False

@@ -18,7 +18,7 @@ from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.command_tree import Tree
-from bot.front.commands import commands
+from bot.front.commands import commands, menus
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
 from bot.front.favourites import react
@@ -117,17 +117,18 @@ class Bot(discord.AutoShardedClient):
             label=config.provenance.label,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
-        self.tree = self._command_tree()
+        self.tree = self._command_tree(user=config.discord.user_install)
         self.add_dynamic_items(*BUTTONS)
 
-    def _command_tree(self) -> Tree:
-        """Return the tree of all commands."""
+    def _command_tree(self, *, user: bool) -> Tree:
+        """Return the tree of all commands; with `user`, people may have them in their own accounts."""
         # Discord takes contexts and kinds of installation only with commands registered everywhere.
         everywhere = not self.guilds_served
+        contexts = AppCommandContext(guild=True, dm_channel=True, private_channel=user or None)
         tree = Tree(
             self,
-            allowed_contexts=AppCommandContext(guild=True, dm_channel=True) if everywhere else MISSING,
-            allowed_installs=AppInstallationType(guild=True) if everywhere else MISSING,
+            allowed_contexts=contexts if everywhere else MISSING,
+            allowed_installs=AppInstallationType(guild=True, user=user or None) if everywhere else MISSING,
         )
         self._define(tree)
         return tree
@@ -139,6 +140,8 @@ class Bot(discord.AutoShardedClient):
             tree.clear_commands(guild=guild)
         for command in commands(self.services.offers, keywords=self.services.keywords is not None):
             tree.add_command(command, guilds=self.guilds_served or MISSING)
+        for menu in menus():
+            tree.add_command(menu, guilds=self.guilds_served or MISSING)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Change the offers; raises DiscordUnavailable where the commands could not be changed."""

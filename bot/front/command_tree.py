@@ -21,18 +21,22 @@ log = logging.getLogger(__name__)
 
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group
+MessageMenu = app_commands.ContextMenu
 Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One option of a command; `kind` is a type as discord.py reads it, such as `Range[int, 1, 9]`."""
+    """One option of a command; `kind` is a type as discord.py reads it, such as `Range[int, 1, 9]`.
+
+    The names of choices are proper names, or a `locale_str` marked as `words`.
+    """
 
     name: str
     description: locale_str
     kind: Any
     required: bool = False
-    choices: Sequence[tuple[str, str]] = ()
+    choices: Sequence[tuple[str | locale_str, str]] = ()
     autocomplete: Autocomplete | None = None
 
 
@@ -56,9 +60,26 @@ def make_command(
     return app_commands.Command(name=name, description=description, callback=callback)
 
 
-def make_group(*, name: str, description: locale_str, commands: Sequence[Command]) -> Group:
-    """Return a command with these subcommands."""
-    group = app_commands.Group(name=name, description=description)
+def make_menu(
+    *, name: locale_str, run: Callable[[Interaction, discord.Message], Awaitable[None]]
+) -> MessageMenu:
+    """Return a command in the menu of every message, which calls `run(interaction, message)`."""
+
+    async def callback(interaction: Interaction, message: discord.Message) -> None:
+        await run(interaction, message)
+
+    return app_commands.ContextMenu(name=name, callback=callback)
+
+
+def make_group(
+    *,
+    name: str,
+    description: locale_str,
+    commands: Sequence[Command],
+    permissions: discord.Permissions | None = None,
+) -> Group:
+    """Return a command with these subcommands; Discord shows it to members who have the `permissions`."""
+    group = app_commands.Group(name=name, description=description, default_permissions=permissions)
     for command in commands:
         group.add_command(command)
     return group

@@ -15,7 +15,7 @@ import bot
 from bot.errors import UserMistake
 from bot.front.decoder import COSTLY, MASK, PICTURE, Task
 from bot.front.pictures import HEAVY, LARGE, LEAST_SIDE, SMALL, UNREADABLE_FILE, Limits, Picture
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 

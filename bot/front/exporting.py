@@ -6,15 +6,19 @@ import io
 import json
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from bot.jobs import Job
 from bot.provenance.signing import Signing
+from bot.store.auditing import Entry
+from bot.store.moderation import Restriction
 
 REQUESTS = "requests.json"
 SETTINGS = "settings.json"
 FAVOURITES = "favourites.json"
+MODERATION = "moderation.json"
 
 
 def described(job: Job) -> dict[str, Any]:
@@ -22,7 +26,7 @@ def described(job: Job) -> dict[str, Any]:
     recipe, origin = job.recipe, job.origin
     return {
         "id": job.id,
-        "asked_at": datetime.fromtimestamp(job.created_at, UTC).isoformat(timespec="seconds"),
+        "asked_at": _time(job.created_at),
         "server": origin.guild_id,
         "channel": origin.channel_id,
         "message": job.message_id,
@@ -43,6 +47,7 @@ def described(job: Job) -> dict[str, Any]:
         "loras": {lora.name: lora.weight for lora in recipe.loras},
         "started_from": list(recipe.start_pictures),
         "strength": recipe.strength,
+        "second_pass": None if recipe.second_pass is None else asdict(recipe.second_pass),
         "variations": [[variation.seed, variation.strength] for variation in recipe.variations],
         "pictures": [
             {
@@ -54,6 +59,36 @@ def described(job: Job) -> dict[str, Any]:
             for image in job.images
         ],
     }
+
+
+def moderated(user_id: int, blocks: Sequence[Restriction], acts: Sequence[Entry]) -> dict[str, Any]:
+    """Return the blocks of a person, and what the log says of them; other people are not named."""
+    return {
+        "blocks": [
+            {
+                "server": block.scope.guild_id or None,
+                "since": _time(block.at),
+                "until": None if block.until is None else _time(block.until),
+                "reason": block.reason,
+            }
+            for block in blocks
+        ],
+        "log": [
+            {
+                "server": act.guild_id or None,
+                "at": _time(act.at),
+                "act": act.act.value,
+                "by_you": act.actor_id == user_id,
+                "about_you": act.subject_id == user_id,
+                "reason": act.reason,
+            }
+            for act in acts
+        ],
+    }
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def files_of(jobs: Sequence[Job], *, sent: Collection[str]) -> list[str]:
@@ -75,8 +110,10 @@ def packed(
     settings: Mapping[str, Any],
     favourites: Sequence[str],
     signing: Signing | None = None,
+    *,
+    moderation: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Return a ZIP archive of the jobs, the saved settings and favourites as JSON and of these files.
+    """Return a ZIP archive of jobs, saved settings, favourites and `moderated` as JSON, and of these files.
 
     Painted files are signed, and pictures that the person sent are not. May take long: call it in a thread.
     """
@@ -86,6 +123,7 @@ def packed(
         made.writestr(REQUESTS, words)
         made.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False, indent=1))
         made.writestr(FAVOURITES, json.dumps(list(favourites), indent=1))
+        made.writestr(MODERATION, json.dumps(moderation or {}, ensure_ascii=False, indent=1))
         painted = {name for job in jobs for name in _painted(job)} if signing else set()
         for name, data in files.items():
             file = signing.signed(data) if signing and name in painted else data

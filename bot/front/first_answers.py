@@ -102,6 +102,8 @@ async def _answer(
         except (aiohttp.ClientError, OSError) as error:
             await _pause(number, began, error)
         number += 1
+    if kind is Answered.PROMISED_PUBLICLY and sent is not None and sent.is_ephemeral():
+        kind = Answered.PROMISED_PRIVATELY
     interaction.extras[FIRST_ANSWER] = kind
     return None if sent is None else sent.message_id
 

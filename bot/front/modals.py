@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import discord
@@ -16,6 +17,16 @@ def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.u
         made.add_item(part)
     made.stop()
     return made
+
+
+def choice_field(label: str, custom_id: str, choices: Sequence[str]) -> discord.ui.Label[Any]:
+    """Return a menu in which one of the `choices` is chosen, at first the first; its values are numbers."""
+    options = [
+        discord.SelectOption(label=choice, value=str(number), default=number == 0)
+        for number, choice in enumerate(choices)
+    ]
+    menu: discord.ui.Select[Any] = discord.ui.Select(custom_id=custom_id, options=options)
+    return discord.ui.Label(text=label, component=menu)
 
 
 def text_field(

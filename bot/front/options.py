@@ -14,15 +14,18 @@ from typing import Final
 from bot.errors import UserMistake
 from bot.expansion import SIGNS
 from bot.jobs import MAX_VARIANTS, Recipe
-from bot.sizes import nearest_size, same_shape
+from bot.sizes import nearest_size
 from bot.texts import tidy
-from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, InvalidRequest, Lora, Offer, parse_sampler
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, parse_sampler, same_shape
 
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
 MAX_ECHO = 60  # characters of a wrong value that are said back
 PICTURE_STRENGTH = 0.75  # the strength when none is given
 WHOLLY = 1.0
+HIRES_STRENGTH = 0.5  # of a second pass when none is given
+HIRES_STRENGTHS = ("0.3", "0.5", "0.7")  # to choose from
 COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21, 9))
 
 # Phones write a long dash for two short ones.
@@ -46,6 +49,9 @@ OPTION_OF_FLAG: Final = MappingProxyType(
         "niji": "model",
         "iw": "strength",
         "strength": "strength",
+        "hr": "hires",
+        "hires": "hires",
+        "upscale": "hires",
         "repeat": "variants",
         "r": "variants",
         "n": "variants",
@@ -73,6 +79,7 @@ class Asked:
     strength: float | None = None
     lora: str | None = None
     style: str | None = None
+    hires: str | None = None
     image: bool = False
     mask: bool = False
 
@@ -119,8 +126,79 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
         loras=parse_loras(asked.lora or "", offer),
         style=asked.style or "",
     )
+    if asked.size is not None or not asked.image:  # else the start picture gives the size
+        recipe = with_second_pass(recipe, asked, offer)
     offer.check(recipe.request(0))
     return recipe
+
+
+def with_second_pass(recipe: Recipe, asked: Asked, offer: Offer) -> Recipe:
+    """Return `recipe` with the second pass that was typed, if any.
+
+    Raises UserMistake `hires`, and InvalidRequest for a size, steps or a strength that are not possible.
+    """
+    if not asked.hires:
+        return recipe
+    size = recipe.width, recipe.height
+    second = parse_second_pass(asked.hires, size, steps=recipe.num_inference_steps, offer=offer)
+    recipe = replace(recipe, second_pass=second)
+    offer.check(recipe.request(0))
+    return recipe
+
+
+def parse_second_pass(text: str, size: tuple[int, int], *, steps: int, offer: Offer) -> SecondPass:
+    """Return the second pass of `1024x1024 0.5 15`, after a first one in `size` and so many `steps`.
+
+    A larger size or `2x`, then perhaps a strength and steps, in any order; words between them are ignored.
+    Raises UserMistake `hires` where a part is none of these.
+    """
+    larger = offer.larger_sizes(size)
+    found: dict[str, float] = {}
+    target: tuple[int, int] | None = None
+    for part in text.replace(",", " ").casefold().replace("×", "x").replace("*", "x").split():
+        if (given := _larger_of(part, size)) is not None and target is None:
+            target = given
+        elif (match := re.fullmatch(r"[0-9]{1,3}(?:\.[0-9]{1,4})?|\.[0-9]{1,4}", part)) is not None:
+            is_strength = "." in part or float(part) <= 1
+            found.setdefault("strength" if is_strength else "steps", float(match[0]))
+        elif not part.rstrip(":=").isalpha():
+            target = None
+            break
+    if target is None:
+        choices = ", ".join(f"{width}x{height}" for width, height in larger) or "-"
+        raise UserMistake("hires", value=echo(text), choices=choices)
+    return SecondPass(
+        width=target[0],
+        height=target[1],
+        strength=found.get("strength", HIRES_STRENGTH),
+        num_inference_steps=int(found.get("steps", steps)),
+    )
+
+
+def _larger_of(part: str, size: tuple[int, int]) -> tuple[int, int] | None:
+    """Return the size of `1024x1024`, or `size` times the factor of `2x`, `x2` or `1.5x`."""
+    if (numbers := _two_numbers(part)) is not None and numbers[0] == "size":
+        return numbers[1], numbers[2]
+    if (factor := re.fullmatch(r"x?([1-8](?:\.[0-9]{1,2})?)x?", part)) is None or "x" not in part:
+        return None
+    return round(size[0] * float(factor[1])), round(size[1] * float(factor[1]))
+
+
+def hires_text(second: SecondPass) -> str:
+    """Return a second pass as it is typed."""
+    return f"{second.width}x{second.height} {second.strength:g} {second.num_inference_steps}"
+
+
+def hires_choices(typed: str, size: str | None, offer: Offer) -> list[tuple[str, str]]:
+    """Return the second passes to suggest for `typed`, after a first one in `size`: (name, value)."""
+    try:
+        first = offer.sizes[0] if size is None else find_size(size, offer)
+    except (InvalidRequest, UserMistake):
+        first = offer.sizes[0]
+    names = [f"{width}x{height}" for width, height in offer.larger_sizes(first)]
+    names += [f"{name} {strength}" for name in names for strength in HIRES_STRENGTHS]
+    wanted = " ".join(typed.casefold().replace("×", "x").split())
+    return [(name, name) for name in names if wanted in name][:MAX_CHOICES]
 
 
 def start_from(
@@ -135,7 +213,10 @@ def start_from(
     strength = recipe.strength
     if asked.strength is None:
         strength = PICTURE_STRENGTH if mask is None else WHOLLY
-    return replace(recipe, init_image=picture, mask_image=mask, strength=strength, width=width, height=height)
+    started = replace(
+        recipe, init_image=picture, mask_image=mask, strength=strength, width=width, height=height
+    )
+    return with_second_pass(started, asked, offer)
 
 
 def parse_loras(text: str, offer: Offer) -> tuple[Lora, ...]:

@@ -97,6 +97,15 @@ class Pace:
         for buckets, key, count, _ in taken:
             buckets.take(key, count, now=now)
 
+    def give_back(self, sender: Sender, *, files: int = 0) -> None:
+        """Give back the tokens of a request that was admitted and is refused for another reason."""
+        now = self._clock()
+        self._requests.take(sender.user_id, -1, now=now)
+        self._files.take(sender.user_id, -files, now=now)
+        if sender.guild_id is not None:
+            self._server_requests.take(sender.guild_id, -1, now=now)
+            self._server_files.take(sender.guild_id, -files, now=now)
+
     def refused_file(self, sender: Sender) -> None:
         """Take tokens for a file that could not be used."""
         self._files.take(sender.user_id, REFUSED_FILE, now=self._clock())

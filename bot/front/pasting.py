@@ -15,6 +15,7 @@ from sdjax_engine.request import Offer
 
 SHOWN_ITEM = 60
 SHOWN_DIFFERENCES = 10
+IMAGE = "image"  # the setting of a difference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,17 @@ def filled_from(asked: Asked, text: str, offers: Sequence[Offer]) -> Pasted:
         used["prompt"] = fitted.options["prompt"]
     typed = {
         name
-        for name in ("negative_prompt", "size", "seed", "steps", "guidance", "sampler", "model", "lora")
+        for name in (
+            "negative_prompt",
+            "size",
+            "seed",
+            "steps",
+            "guidance",
+            "sampler",
+            "model",
+            "lora",
+            "hires",
+        )
         if getattr(asked, name) is not None
     }
     typed |= set() if wordless else {"prompt"}
@@ -58,11 +69,17 @@ async def name_differences(interaction: Interaction, differences: Sequence[Diffe
     await add(interaction, "\n".join(difference_lines(differences, names, texts)))
 
 
-def difference_lines(differences: Sequence[Difference], names: Texts, texts: Texts) -> Iterator[str]:
-    """Yield the lines about differences; `names` has the names of the options."""
-    yield texts.gettext("Of the pasted recipe, this is different here:")
+def difference_lines(
+    differences: Sequence[Difference], names: Texts, texts: Texts, *, heading: str = "", image: str = ""
+) -> Iterator[str]:
+    """Yield the lines about differences; `names` has the names of the options.
+
+    `heading` and `image` replace the first line, and that about a picture which the recipe began from.
+    """
+    yield heading or texts.gettext("Of the pasted recipe, this is different here:")
     for difference in differences[:SHOWN_DIFFERENCES]:
-        yield texts.line(_said(difference, names, texts), mark="- ")
+        own = image if difference.setting == IMAGE else ""
+        yield texts.line(own or _said(difference, names, texts), mark="- ")
     if len(differences) > SHOWN_DIFFERENCES:
         more = texts.ngettext("{count} more item", "{count} more items", len(differences) - SHOWN_DIFFERENCES)
         yield texts.line(more, mark="- ")
@@ -73,7 +90,7 @@ def _said(difference: Difference, names: Texts, texts: Texts) -> str:
     if difference.setting == "other":
         return texts.gettext("{value}: left out", value=value)
     name = names.pgettext("name", difference.setting)
-    if difference.setting == "image":
+    if difference.setting == IMAGE:
         return texts.gettext("It began from another picture: send that too, as the option {name}.", name=name)
     if not difference.instead:
         return texts.gettext("{name} {value}: left out", name=name, value=value)

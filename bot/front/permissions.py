@@ -13,6 +13,8 @@ NOTHING = discord.Permissions.none()
 
 def sees(interaction: Interaction, job: Job) -> bool:
     """Return whether the person may see the channel of `job`."""
+    if interaction.guild_id is None and job.origin.guild_id is None:
+        return interaction.channel_id == job.origin.channel_id
     return _rights(interaction, job).view_channel
 
 

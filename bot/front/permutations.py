@@ -14,19 +14,20 @@ import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.expansion import Phrase
-from bot.front.answers import add, add_page, page, report, sentence_for
+from bot.front.answers import add, give_back, page, sentence_for
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse
 from bot.front.preferred import name_left_out, preferred
-from bot.front.requests import accept, announce, enqueue, preferences_of
+from bot.front.requests import accept, announce, check_blocks, enqueue, preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
 from bot.front.styling import PLACE, placed
 from bot.front.wildcards import read_few, written_out
 from bot.jobs import Origin, Recipe, places_of
 from bot.texts import Texts, shown
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LINE_CHARACTERS = 900
@@ -39,8 +40,8 @@ PRIVATE, PUBLIC = "private", "public"
 async def ask_permutations(interaction: Interaction, asked: Asked, *, private: bool) -> bool:
     """Open the form with the number of prompts and what they cost; return False for one prompt only.
 
-    Raises UserMistake `expansion_many` for more prompts than the person may ask for at once, and
-    `expansion_image` for a request that starts from a picture.
+    Raises UserMistake `expansion_many` for more prompts than the person may ask for at once,
+    `expansion_image` for a request that starts from a picture, and where the person is blocked.
     """
     services = services_of(interaction)
     phrase = read_few(asked.prompt, most=services.most_permutations(interaction))
@@ -50,6 +51,7 @@ async def ask_permutations(interaction: Interaction, asked: Asked, *, private: b
         raise UserMistake("expansion_image")
     try:
         async with asyncio.timeout(LOOK_SECONDS):
+            await check_blocks(interaction)
             _, recipe, _ = await _around(interaction, asked)
     except TimeoutError:
         raise StoreUnavailable("preferences could not be read in time for a form") from None
@@ -117,9 +119,7 @@ async def paint_all(
         recipes, unsuitable = await _recipes(interaction, asked, phrase)
         job = await enqueue(interaction, recipes[0], origin)
     except (InvalidRequest, UserMistake) as error:
-        await report(interaction, error)
-        given = "\n\n".join(filter(None, (prompt, negative_prompt, settings)))
-        await add_page(interaction, given.replace("```", "\u02cb\u02cb\u02cb"))
+        await give_back(interaction, error, prompt, negative_prompt, settings)
         return
     await announce(interaction, job)
     if unsuitable:

@@ -11,7 +11,8 @@ from typing import Any
 
 from bot.errors import UserMistake
 from bot.front.options import Asked, parse
-from sdjax_engine.request import InvalidRequest, Offer
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import Offer
 
 NEGATIVE_PROMPT = "negative_prompt"
 ORDER = ("model", "size", "steps", "guidance", "sampler", "lora", "variants", NEGATIVE_PROMPT)

@@ -1,6 +1,6 @@
 """From a checked recipe to a job in the queue and an answer that shows it.
 
-    accept     check the rates, then acknowledge: Discord never waits for the database
+    accept     check the rates, acknowledge, for Discord never waits for the database, and check for blocks
     enqueue    store the job, within the caps
     announce   show its place in the answer
 
@@ -15,13 +15,15 @@ from typing import Any
 
 from discord import app_commands
 
-from bot.errors import UnknownJob
-from bot.front.first_answers import acknowledge
+from bot.errors import UnknownJob, UserMistake
+from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
+from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
 from bot.jobs import Descent, Job, Origin, Parent, Recipe, places_of
 from bot.log import about
+from bot.moderation.standing import decide, refusal
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, owners_at
 
@@ -36,11 +38,33 @@ async def accept(
 ) -> Origin:
     """Acknowledge a request with so many files, and return where it came from.
 
-    Raises UserMistake, unacknowledged, where the person or their server asks too often.
+    Raises UserMistake, unacknowledged, where the person or their server asks too often; and where one of them
+    is blocked, which costs nothing of their rates.
     """
-    services_of(interaction).pace.admit(sender_of(interaction), files=files)
+    pace, sender = services_of(interaction).pace, sender_of(interaction)
+    pace.admit(sender, files=files)
     message_id = await acknowledge(interaction, private=private)
+    try:
+        await check_blocks(interaction)
+    except UserMistake:
+        pace.give_back(sender, files=files)
+        raise
+    # A server may let no bot from outside speak.
+    private = answered(interaction) is Answered.PROMISED_PRIVATELY
     return replace(origin_of(interaction, private=private, message_id=message_id), parent=parent)
+
+
+async def check_blocks(interaction: Interaction) -> None:
+    """Raise UserMistake where the person or the server is blocked from painting."""
+    restrictions = await while_unavailable(
+        PATIENCE_SECONDS,
+        services_of(interaction).store.moderation.standing,
+        user_id=interaction.user.id,
+        channel_id=interaction.channel_id,
+        guild_id=interaction.guild_id,
+    )
+    if restrictions and (block := decide(restrictions).refused):
+        raise refusal(block)
 
 
 def parent_of(interaction: Interaction, job_id: str, descent: Descent, index: int | None = None) -> Parent:
@@ -71,7 +95,12 @@ async def check_caps(interaction: Interaction, origin: Origin) -> None:
 
 
 async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> Job:
-    """Store the job; raises UserMistake where the person, their server or the bot has too much waiting."""
+    """Store the job.
+
+    Raises UserMistake where a rule refuses the words, or the person, their server or the bot has too much
+    waiting.
+    """
+    await check_words(interaction, recipe)
     services = services_of(interaction)
     weight = services.weight(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
@@ -88,6 +117,7 @@ async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> J
 
 async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
     """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
+    await check_words(interaction, job.recipe)
     services = services_of(interaction)
     weight = services.weight(interaction)
     places = places_of(job.recipe, find_offer(job.recipe.model, services.offers))
@@ -119,10 +149,14 @@ async def announce(interaction: Interaction, job: Job) -> None:
         await services.announce(job)
 
 
-async def repeatable(interaction: Interaction, job_id: str) -> Job:
-    """Read the job that the pressed button repeats; raises UnknownJob, also where it may not be seen."""
+async def repeatable(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:
+    """Read a job that is repeated, `privately` or, if not said, as privately as the button was pressed.
+
+    Raises UnknownJob, also where the job may not be seen.
+    """
     job = await services_of(interaction).store.jobs.get(job_id)
-    if not may_repeat(interaction, job, privately=pressed_privately(interaction)):
+    privately = pressed_privately(interaction) if privately is None else privately
+    if not may_repeat(interaction, job, privately=privately):
         raise UnknownJob(job=job_id)
     return job
 
@@ -156,7 +190,15 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
         front=services.front,
         message_id=message_id,
         user_name=echo(interaction.user.display_name),
+        external=is_external(interaction),
     )
+
+
+def is_external(interaction: Interaction) -> bool:
+    """Return whether the bot is not where the interaction came from: a person has it in their own account."""
+    if interaction.guild_id is not None:
+        return not interaction.is_guild_integration()
+    return bool(interaction.context.private_channel)
 
 
 def is_age_restricted(interaction: Interaction) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from bot.config import LimitsConfig, RetentionConfig
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.keywords import Keywords
+from bot.front.offered import Offered
+from bot.front.offered_pictures import PicturesOffered
+from bot.front.offered_recipes import RecipeOffered
 from bot.front.pace import Pace, Sender
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
@@ -63,7 +67,8 @@ class Services:
     are those of persons and servers, by their ids; `language` is that of all others, empty for each
     person's own as Discord knows it. `styles` are those that every server has. `signing` signs the files
     that are sent. `label` says whether results are labelled as AI-generated. `fitting` makes one grid at a
-    time: nine pictures take hundreds of megabytes.
+    time: nine pictures take hundreds of megabytes. `pictures_offered` and `recipes_offered` are what forms
+    and buttons of this process refer to.
     """
 
     front: str
@@ -91,6 +96,8 @@ class Services:
     signing: Signing = field(default_factory=Signing)
     label: bool = True
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
+    pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
+    recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
 
     def weight(self, interaction: Interaction) -> float:
         """Return the weight of the person in the fair order; 1 without a role that has one."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.errors import UserMistake
-from bot.front.options import echo
+from bot.front.options import echo, hires_text
 from bot.jobs import Recipe
 from bot.store.preferences import PREVIEWS
 from bot.texts import Texts
@@ -24,7 +24,10 @@ NUMBERS: Mapping[str, type[int | float]] = {
     "strength": float,
 }
 LISTS = ("lora", "style")  # their values may have commas
-PAINTED = ("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "model", "style")
+PAINTED = (
+    *("size", "variants", "steps", "guidance", "sampler", "seed", "strength", "hires"),
+    *("lora", "model", "style"),
+)
 """The settings that a picture depends on."""
 SETTINGS = (*PAINTED, PREVIEWS)
 PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model", "style", PREVIEWS)
@@ -43,6 +46,7 @@ def settings_line(recipe: Recipe, names: Texts) -> str:
         "sampler": SAMPLER_NAMES[recipe.sampler],
         "seed": str(recipe.seed),
         "strength": f"{recipe.strength:g}" if recipe.init_image else "",
+        "hires": "" if recipe.second_pass is None else hires_text(recipe.second_pass),
         "lora": ", ".join(loras),
         "model": recipe.model,
     }

@@ -26,7 +26,7 @@ DESCRIPTIONS = (
 
 
 class CatalogueTranslator(Translator):
-    """Reads the same catalogues as the answers; choices keep their names."""
+    """Reads the same catalogues as the answers; a choice keeps its name, unless that is marked as `words`."""
 
     async def translate(
         self, string: locale_str, locale: Locale, context: TranslationContextTypes
@@ -37,6 +37,8 @@ class CatalogueTranslator(Translator):
         texts = Texts.for_locale(locale.value)
         if context.location in NAMES:
             return texts.pgettext("name", string.message)
-        if context.location in DESCRIPTIONS:
+        # discord.py passes every name of a choice, those of models and samplers too.
+        words = context.location is TranslationContextLocation.choice_name and string.extras.get("words")
+        if words or context.location in DESCRIPTIONS:
             return texts.gettext(string.message)
         return None

@@ -33,7 +33,7 @@ def varied_near(job: Job, index: int, *, seed: int) -> Recipe:
 
 def enlarged(job: Job, index: int, offer: Offer) -> Recipe:
     """Return a recipe for the picture at `index` in the next larger size; raises UserMistake without one."""
-    size = larger_size((job.recipe.width, job.recipe.height), offer)
+    size = larger_size(job.recipe.picture_size, offer)
     if size is None:
         raise UserMistake("no_larger_size", model=offer.model)
     recipe = _started(job.recipe.from_image(index), picture_of(job, index), strength=ENLARGE_STRENGTH)
@@ -49,4 +49,6 @@ def picture_of(job: Job, index: int) -> str:
 
 
 def _started(recipe: Recipe, picture: str, *, strength: float) -> Recipe:
-    return replace(recipe, init_image=picture, mask_image=None, strength=strength)
+    width, height = recipe.picture_size
+    started = replace(recipe, width=width, height=height, second_pass=None)
+    return replace(started, init_image=picture, mask_image=None, strength=strength)

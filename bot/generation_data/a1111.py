@@ -10,6 +10,7 @@ Discord puts a pasted text on one line, so the line breaks may be missing.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,6 +19,7 @@ from bot.generation_data.data import (
     MAX_NAME,
     GenerationData,
     NoGenerationData,
+    SecondPassData,
     Tool,
     item,
     listed,
@@ -153,6 +155,9 @@ KNOWN = (
     "model hash",
     "model",
     "denoising strength",
+    "hires upscale",
+    "hires resize",
+    "hires steps",
     "clip skip",
     "lora",
     "civitai resources",
@@ -170,10 +175,9 @@ def _data(
     ]
     size = _SIZE.fullmatch(words(by_name.get("size")))
     civitai, model, others = _civitai(by_name.get("civitai resources"))
-    hires = any(name.startswith("hires ") for name in by_name)
     strength = number(by_name.get("denoising strength"))
-    if hires and strength is not None:  # it is the strength of the second pass
-        unread.append(item("Denoising strength", f"{strength:g}"))
+    second_pass = _second_pass(by_name, strength)
+    if second_pass is not None:  # the strength is that of the second pass
         strength = None
     return GenerationData(
         tool=Tool.A1111,
@@ -190,9 +194,30 @@ def _data(
         model_hash=words(by_name.get("model hash"))[:MAX_NAME],
         loras=merged([*loras, *_own_loras(words(by_name.get("lora"))), *civitai]),
         strength=strength,
+        second_pass=second_pass,
         clip_skip=whole(by_name.get("clip skip")),
         started=strength is not None,
         unread=listed([*unread, *others]),
+    )
+
+
+def _second_pass(by_name: Mapping[str, Any], strength: float | None) -> SecondPassData | None:
+    """Return the "Hires. fix" of the settings, by their names in small letters.
+
+    That web UI runs all of its steps, and this bot the share of them that the strength gives.
+    """
+    if not any(name.startswith("hires ") for name in by_name):
+        return None
+    size = _SIZE.fullmatch(words(by_name.get("hires resize")))
+    steps = whole(by_name.get("hires steps"))
+    if steps and strength:
+        steps = math.ceil(steps / min(1.0, strength) - 1e-9)
+    return SecondPassData(
+        width=int(size[1]) if size else None,
+        height=int(size[2]) if size else None,
+        factor=number(by_name.get("hires upscale")),
+        steps=steps or None,
+        strength=strength,
     )
 
 

@@ -34,6 +34,17 @@ class Tool(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SecondPassData:
+    """A second pass in a larger size, given in pixels or as the factor of both sides."""
+
+    width: int | None = None
+    height: int | None = None
+    factor: float | None = None
+    steps: int | None = None
+    strength: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class GenerationData:
     """What a picture was painted with, in the tool's own words; None or empty where the data does not say.
 
@@ -56,6 +67,7 @@ class GenerationData:
     model_hash: str = ""
     loras: tuple[Lora, ...] = ()
     strength: float | None = None
+    second_pass: SecondPassData | None = None
     clip_skip: int | None = None
     started: bool = False
     unread: tuple[str, ...] = ()

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.generation_data.data import GenerationData
+from bot.generation_data.data import GenerationData, SecondPassData
 from bot.generation_data.sampler_names import named_sampler
-from bot.sizes import nearest_size
+from bot.sizes import nearest_larger, nearest_size
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_LORA_WEIGHT,
@@ -18,6 +18,8 @@ from sdjax_engine.request import (
     Lora,
     Offer,
 )
+
+MAX_FACTOR = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,7 @@ def fit(data: GenerationData, offers: Sequence[Offer]) -> Fitted:
     fitting.model(data, offers)
     fitting.prompts(data)
     fitting.size(data)
+    fitting.second_pass(data)
     fitting.numbers(data)
     fitting.sampler(data)
     fitting.loras(data.loras)
@@ -88,6 +91,24 @@ class _Fitting:
         self.options["size"] = f"{used[0]}x{used[1]}"
         if used != size:
             self.differ("size", f"{size[0]}x{size[1]}", self.options["size"])
+
+    def second_pass(self, data: GenerationData) -> None:
+        if (wanted := data.second_pass) is None:
+            return
+        first = self.offer.sizes[0]
+        if "size" in self.options:
+            width, height = self.options["size"].split("x")
+            first = int(width), int(height)
+        size = _enlarged(wanted, (data.width or first[0], data.height or first[1]))
+        rest = [f"{value:g}" for value in (wanted.strength, wanted.steps) if value is not None]
+        text = " ".join([f"{size[0]}x{size[1]}", *rest] if size else rest)
+        used = nearest_larger(size, self.offer.larger_sizes(first)) if size else None
+        if used is None:
+            self.differ("hires", text)
+            return
+        self.options["hires"] = " ".join([f"{used[0]}x{used[1]}", *rest])
+        if used != size:
+            self.differ("hires", text, self.options["hires"])
 
     def numbers(self, data: GenerationData) -> None:
         if data.steps is not None:
@@ -135,6 +156,15 @@ class _Fitting:
             self.differ("other", f"Clip skip: {data.clip_skip}")
         for item in data.unread:
             self.differ("other", item)
+
+
+def _enlarged(wanted: SecondPassData, size: tuple[int, int]) -> tuple[int, int] | None:
+    """Return the size of a second pass after a first one in `size`."""
+    if wanted.width and wanted.height:
+        return wanted.width, wanted.height
+    if wanted.factor and 1 < wanted.factor <= MAX_FACTOR:
+        return round(size[0] * wanted.factor), round(size[1] * wanted.factor)
+    return None
 
 
 def _same_name(offered: str, written: str) -> bool:

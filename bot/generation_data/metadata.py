@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bot.generation_data.data import MAX_BYTES
 
@@ -14,6 +14,7 @@ EXIF = b"Exif\0\0"
 MAX_PARTS = 4096  # chunks or segments of a file
 MAX_TEXTS = 64
 MAX_ENTRIES = 256  # of an EXIF directory
+MAX_BLOCKS = 4  # of EXIF in a file
 
 EXIF_DIRECTORY, USER_COMMENT, MAKER_NOTE = 0x8769, 0x9286, 0x927C
 DESCRIPTIONS = range(0x0100, 0x0111)  # ComfyUI writes `prompt:{…}` and `workflow:{…}` into such tags
@@ -45,22 +46,28 @@ def _texts(file: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _png(file: bytes) -> Iterator[tuple[str, str]]:
-    position = len(PNG)
+    position, texts, blocks = len(PNG), 0, 0
     for _ in range(MAX_PARTS):
-        if position + 12 > len(file):
+        if position + 12 > len(file) or texts == MAX_TEXTS:
             return
         length, kind = struct.unpack_from(">I4s", file, position)
         data = file[position + 8 : position + 8 + length] if kind != b"IDAT" else b""
         position += 12 + length
-        if kind == b"eXIf":
+        if kind == b"eXIf" and blocks < MAX_BLOCKS:
+            blocks += 1
             yield from _exif(data)
-        elif kind in (b"tEXt", b"zTXt", b"iTXt") and (text := _chunk_text(kind, data)) is not None:
-            yield text
+        elif kind in (b"tEXt", b"zTXt", b"iTXt") and _keyword(data) in KEYS:
+            texts += 1
+            if (text := _chunk_text(kind, data)) is not None:
+                yield text
+
+
+def _keyword(data: bytes) -> str:
+    return data[:80].partition(b"\0")[0].decode("latin-1")
 
 
 def _chunk_text(kind: bytes, data: bytes) -> tuple[str, str] | None:
-    keyword, _, rest = data.partition(b"\0")
-    name = keyword[:80].decode("latin-1")
+    name, rest = _keyword(data), data.partition(b"\0")[2]
     if kind == b"tEXt":
         body, encoding = rest, "latin-1"
     elif kind == b"zTXt":
@@ -95,25 +102,27 @@ def _inflated(data: bytes) -> bytes:
 
 
 def _webp(file: bytes) -> Iterator[tuple[str, str]]:
-    position = 12
+    position, blocks = 12, 0
     for _ in range(MAX_PARTS):
-        if position + 8 > len(file):
+        if position + 8 > len(file) or blocks == MAX_BLOCKS:
             return
         kind, length = struct.unpack_from("<4sI", file, position)
         if kind == b"EXIF":
+            blocks += 1
             yield from _exif(file[position + 8 : position + 8 + length])
         position += 8 + length + length % 2
 
 
 def _jpeg(file: bytes) -> Iterator[tuple[str, str]]:
-    position = len(JPEG)
+    position, blocks = len(JPEG), 0
     for _ in range(MAX_PARTS):
-        if position + 4 > len(file) or file[position] != 0xFF:
+        if position + 4 > len(file) or file[position] != 0xFF or blocks == MAX_BLOCKS:
             return
         kind, length = struct.unpack_from(">BH", file, position + 1)
         if kind == 0xDA or length < 2:  # the pixels begin
             return
-        if kind == 0xE1:
+        if kind == 0xE1 and file.startswith(EXIF, position + 4):
+            blocks += 1
             yield from _exif(file[position + 4 : position + 2 + length])
         position += 2 + length
 
@@ -125,9 +134,10 @@ def _exif(data: bytes) -> Iterator[tuple[str, str]]:
     if order is None or len(data) < 8:
         return
     (first,) = struct.unpack_from(order + "I", data, 4)
-    for tag, value in _directory(data, first, order):
+    for tag, value in _directory(data, first, order, (EXIF_DIRECTORY, *DESCRIPTIONS)):
         if tag == EXIF_DIRECTORY and len(value) == 4:
-            for inner, body in _directory(data, struct.unpack(order + "I", value)[0], order):
+            place = struct.unpack(order + "I", value)[0]
+            for inner, body in _directory(data, place, order, (USER_COMMENT, MAKER_NOTE)):
                 if inner == USER_COMMENT:
                     yield "UserComment", _comment(body)
                 elif inner == MAKER_NOTE and body.startswith(OWN_NOTE):
@@ -138,8 +148,9 @@ def _exif(data: bytes) -> Iterator[tuple[str, str]]:
                 yield name.casefold(), text
 
 
-def _directory(data: bytes, position: int, order: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the tags and bytes of one EXIF directory; a long value is left out."""
+def _directory(data: bytes, position: int, order: str, wanted: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """Yield the wanted tags of one EXIF directory, each once, and their bytes; a long value is left out."""
+    left = set(wanted)
     if position + 2 > len(data):
         return
     (count,) = struct.unpack_from(order + "H", data, position)
@@ -147,6 +158,9 @@ def _directory(data: bytes, position: int, order: str) -> Iterator[tuple[int, by
         if entry + 12 > len(data):
             return
         tag, kind, number = struct.unpack_from(order + "HHI", data, entry)
+        if tag not in left:
+            continue
+        left.discard(tag)
         length = number * {3: 2, 4: 4, 5: 8}.get(kind, 1)
         if length > MAX_BYTES * 2:
             continue

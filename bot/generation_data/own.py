@@ -8,6 +8,7 @@ from typing import Any
 from bot.generation_data.data import (
     GenerationData,
     NoGenerationData,
+    SecondPassData,
     Tool,
     item,
     listed,
@@ -32,6 +33,7 @@ READ = frozenset(
         "model",
         "strength",
         "loras",
+        "second_pass",
         *PICTURES,
     }
 )
@@ -61,6 +63,7 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
         model=_text(request, "model"),
         loras=merged(_loras(request.get("loras"))),
         strength=number(request.get("strength", 1.0)) if started else None,
+        second_pass=_second_pass(request.get("second_pass")),
         started=started,
         unread=listed(item(str(name), value) for name, value in request.items() if name not in READ),
     )
@@ -69,6 +72,17 @@ def read_own(found: Mapping[str, Any]) -> GenerationData:
 def _text(request: Mapping[str, Any], name: str) -> str:
     value = request.get(name)
     return value if isinstance(value, str) else ""
+
+
+def _second_pass(found: Any) -> SecondPassData | None:
+    if not isinstance(found, dict):
+        return None
+    return SecondPassData(
+        width=whole(found.get("width")),
+        height=whole(found.get("height")),
+        steps=whole(found.get("num_inference_steps")),
+        strength=number(found.get("strength")),
+    )
 
 
 def _loras(found: Any) -> Iterator[Lora]:

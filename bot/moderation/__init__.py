@@ -1,4 +1,4 @@
-"""Moderators' terms found in a text, also where people try to hide them: pure functions, no Discord."""
+"""What may be painted, and by whom: decisions as pure functions, and moderators' terms found in a text."""
 
 from bot.moderation.always import breaks_hard_rule
 from bot.moderation.readings import Readings, read

@@ -10,8 +10,9 @@ from pathlib import Path
 from bot.config import ModelConfig
 from bot.jobs import MAX_VARIANTS, Recipe
 from sdjax_engine.config import Dtype, ModelSpec
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.model.defaults import default_offer
-from sdjax_engine.request import MAX_SEED, InvalidRequest, Lora, Offer, Sampler, parse_sampler
+from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler, SecondPass, parse_sampler
 from sdjax_engine.weights.files import DEMO
 
 STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4
@@ -95,7 +96,7 @@ def _demo_offer(options: Options) -> Offer:
 
 
 def recipe_of(options: Options, offer: Offer) -> Recipe:
-    """Return the recipe of the first pass with every default; raises InvalidRequest."""
+    """Return the recipe with every default; raises InvalidRequest."""
     if not 1 <= options.variants <= MAX_VARIANTS:
         raise InvalidRequest("variants", value=options.variants, limit=MAX_VARIANTS)
     if options.mask is not None and options.image is None:
@@ -119,10 +120,25 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
         strength=_strength(options) if options.image else 1.0,
         loras=tuple(Lora(name=lora.name, weight=lora.weight) for lora in options.loras),
     )
+    if options.enlarge:
+        larger_width, larger_height = options.enlarge
+        second = SecondPass(
+            width=larger_width,
+            height=larger_height,
+            num_inference_steps=recipe.num_inference_steps,
+            strength=_strength_of_enlargement(options),
+        )
+        recipe = replace(recipe, second_pass=second)
     if not 0 <= recipe.seed <= MAX_SEED:
         raise InvalidRequest("seed", value=recipe.seed, limit=MAX_SEED)
     offer.check(recipe.request(0))
     return recipe
+
+
+def _strength_of_enlargement(options: Options) -> float:
+    """Return the strength of the second pass; with a start picture, the option is about that."""
+    given = None if options.image else options.strength
+    return STRENGTH_OF_ENLARGEMENT if given is None else given
 
 
 def _strength(options: Options) -> float:

@@ -13,13 +13,12 @@ from typing import Any
 
 from bot.delivery.pictures import combine
 from bot.jobs import Recipe
-from bot.oneshot.options import STRENGTH_OF_ENLARGEMENT, Options, offer_of, recipe_of
+from bot.oneshot.options import Options, offer_of, recipe_of
 from bot.provenance.manifests import without_manifest
 from bot.provenance.signing import Signing
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
-from sdjax_engine.model.pictures import enlarged
 from sdjax_engine.request import Image, Progress, Request
 
 MAX_FILE_NUMBER = 10_000
@@ -79,25 +78,17 @@ def imagine(
     requests = [_with_pictures(recipe.request(index), options) for index in range(recipe.variants)]
     if output is not None:
         check_writable(output)
-    lane = recipe.lane
-    larger = replace(lane, width=options.enlarge[0], height=options.enlarge[1]) if options.enlarge else lane
     config = EngineConfig(
         models=(options.spec(offer),),
         dtype=options.dtype,
         cache_dir=cache_dir,
-        lanes=tuple(dict.fromkeys((lane, larger))),
+        lanes=requests[0].lanes,
         start_pictures=bool(options.image or options.enlarge),
     )
     engine = Engine.open(config, report=report)
     try:
         ready = time.perf_counter()
         images = paint_all(engine, requests, on_steps)
-        if options.enlarge:
-            strength = (
-                STRENGTH_OF_ENLARGEMENT if options.image or options.strength is None else options.strength
-            )
-            larger_requests = [_larger(image, options.enlarge, strength) for image in images]
-            images = paint_all(engine, larger_requests, on_steps)
         painted = time.perf_counter()
     finally:
         engine.close(drain=False)
@@ -114,10 +105,6 @@ def _with_pictures(request: Request, options: Options) -> Request:
     return replace(request, init_image=init_image, mask_image=mask_image)
 
 
-def _larger(image: Image, size: tuple[int, int], strength: float) -> Request:
-    return enlarged(image, width=size[0], height=size[1], strength=strength)
-
-
 def paint_all(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) -> list[Image]:
     """Return all pictures in order; raises the error of the first failed one.
 
@@ -129,7 +116,8 @@ def paint_all(engine: Engine, requests: Sequence[Request], on_steps: OnSteps) ->
         futures.append(engine.submit(request, on_progress=partial(_report, reports, number)))
     for future in futures:
         future.add_done_callback(lambda _future: reports.put(None))
-    all_steps = sum(request.num_inference_steps for request in requests)
+    passes = [each for request in requests for each in (request, request.second_pass) if each is not None]
+    all_steps = sum(each.num_inference_steps for each in passes)
     steps, waiting = [0] * len(requests), len(futures)
     while waiting:
         if (step_of_one := reports.get()) is None:

@@ -10,14 +10,24 @@ from bot.sandbox import modal_rules
 from bot.sandbox.command_options import ClientRefusal, command_data, find_command
 from bot.sandbox.component_rules import BUTTON, STRING_SELECT
 from bot.sandbox.components import find
+from bot.sandbox.context_menus import find_menu, menu_data
 from bot.sandbox.core import Core
 from bot.sandbox.interactions import Interaction
 from bot.sandbox.objects import channel_object, member_object, message_object, user_object
 from bot.sandbox.permissions import Permission
 from bot.sandbox.reactions import MOST_EMOJI, react, unreact
-from bot.sandbox.rejections import Json
-from bot.sandbox.state import DIRECT_MESSAGE, Channel, Flag, Member, Message
-from bot.sandbox.uploads import Upload
+from bot.sandbox.rejections import Json, Rejection
+from bot.sandbox.state import (
+    GROUP_DM,
+    GUILD_TEXT,
+    PRIVATE,
+    PUBLIC_THREAD,
+    Channel,
+    Flag,
+    Member,
+    Message,
+)
+from bot.sandbox.uploads import Body, Upload, said_size
 
 LINK_STYLES = (5, 6)
 LONGEST_EMOJI = 32  # characters
@@ -71,7 +81,7 @@ class Actions:
         """Return the commands that a member is offered in the server."""
         return [
             command
-            for command in self._core.commands.offered(self._world.guild_id)
+            for command in self._core.commands.offered(GUILD_TEXT, installed=member.installed)
             if self._may_use(member, command)
         ]
 
@@ -79,20 +89,24 @@ class Actions:
         needed = command.get("default_member_permissions")
         place = channel or next(iter(self._world.channels.values()))
         held = self._world.permissions(member.user.id, place)
-        if needed is None or place.type == DIRECT_MESSAGE or held & Permission.ADMINISTRATOR:
+        if place.type in PRIVATE or held & Permission.ADMINISTRATOR:
             return True
-        return int(needed) != 0 and held & int(needed) == int(needed)
+        if not held & Permission.USE_APPLICATION_COMMANDS:
+            return False
+        return needed is None or (int(needed) != 0 and held & int(needed) == int(needed))
 
     def state(self, wanted: Any) -> Json:
         """Everything that the page shows a member (if none is named, the owner) beside messages."""
         world, member = self._world, self.member(wanted or self._world.owner_id)
-        channels = [channel for channel in world.channels.values() if self._may_view(member, channel)]
+        seen = (channel for channel in world.channels.values() if self._may_view(member, channel))
+        channels = [each for each in seen if each.type != GROUP_DM or self._core.commands.for_accounts]
         permissions = world.permissions(member.user.id, channels[0]) if channels else 0
         me = {
             **self._person(member),
             "locale": member.user.locale,
             "permissions": str(permissions),
             "moderator": bool(permissions & Permission.ADMINISTRATOR),
+            "installed": member.installed,
         }
         return {
             "guild": {"id": str(world.guild_id), "name": world.guild_name},
@@ -120,11 +134,10 @@ class Actions:
     ) -> Interaction:
         member = self.member(body.get("member"))
         channel = self.channel(member, body.get("channel"))
-        guild_id = None if channel.type == DIRECT_MESSAGE else self._world.guild_id
         name, options = str(body.get("name", "")), body.get("options") or {}
         if not isinstance(options, dict):
             raise Refused(["The options must be an object."])
-        offered = self._core.commands.offered(guild_id)
+        offered = self._core.commands.offered(channel.type, installed=member.installed)
         usable = [command for command in offered if self._may_use(member, command, channel)]
         try:
             command = find_command(usable, name)
@@ -149,6 +162,52 @@ class Actions:
     async def command(self, body: Json, files: Mapping[int, Upload] = NO_FILES) -> Json:
         """Use a slash command: {member, channel, name, options}, a file by its number in `files`."""
         return {"interaction_id": str(self._use(body, files=files).id)}
+
+    async def menu(self, body: Json) -> Json:
+        """Choose a command from the menu of a message: {member, message, name}."""
+        member = self.member(body.get("member"))
+        message = self._message(member, body.get("message"))
+        channel = self._world.channels[message.channel_id]
+        offered = self._core.commands.offered(channel.type, installed=member.installed)
+        usable = [command for command in offered if self._may_use(member, command, channel)]
+        try:
+            command = find_menu(usable, str(body.get("name", "")))
+        except ClientRefusal as refusal:
+            raise Refused(refusal.sentences) from None
+        if command.get("nsfw") and not channel.nsfw:
+            raise Refused([f"“{command['name']}” can only be used in a channel for adults."])
+        data = menu_data(self._world, command, message)
+        interaction = self._core.interactions.begin(
+            "menu", member.user.id, channel, data, name=command["name"]
+        )
+        return {"interaction_id": str(interaction.id)}
+
+    async def say(self, body: Json, files: Mapping[int, Upload] = NO_FILES) -> Json:
+        """Write a message for all: {member, channel, content}, with files."""
+        member = self.member(body.get("member"))
+        channel = self.channel(member, body.get("channel"))
+        held = self._world.permissions(member.user.id, channel)
+        thread = channel.type == PUBLIC_THREAD
+        if not held & (Permission.SEND_MESSAGES_IN_THREADS if thread else Permission.SEND_MESSAGES):
+            raise Refused(["You may not write here."])
+        if files and not held & Permission.ATTACH_FILES:
+            raise Refused(["You may not send files here."])
+        most = self._core.limits.member
+        if heavy := [file.filename for file in files.values() if len(file.data) > most]:
+            raise Refused([f"{heavy[0]} is too large: a file may have {said_size(most)}."])
+        message = Message(
+            id=self._world.new_id(),
+            channel_id=channel.id,
+            author_id=member.user.id,
+            created_at=self._world.clock(),
+        )
+        try:
+            self._core.posting.create(
+                Body(json={"content": str(body.get("content") or "")}, files=files), message
+            )
+        except Rejection as rejection:
+            raise Refused([str(rejection)]) from None
+        return message_object(self._world, message, viewer=member.user.id)
 
     async def autocomplete(self, body: Json) -> Json:
         """Ask for suggestions while typing: as `command`, with `focused`, the option being typed."""
@@ -244,11 +303,16 @@ class Actions:
             return {}
         new = emoji not in message.reactions
         held = self._world.permissions(member.user.id, here)
-        if here.type != DIRECT_MESSAGE and new and not held & Permission.ADD_REACTIONS:
+        if here.type not in PRIVATE and new and not held & Permission.ADD_REACTIONS:
             raise Refused(["You may not add reactions here."])
         if not emoji or len(emoji) > LONGEST_EMOJI or (new and len(message.reactions) >= MOST_EMOJI):
             raise Refused([f"One emoji, of at most {MOST_EMOJI} under a message."])
         react(self._world, message, member.user.id, emoji)
+        return {}
+
+    async def install(self, body: Json) -> Json:
+        """Add the bot to one's account, or take it away: {member, installed}."""
+        self.member(body.get("member")).installed = bool(body.get("installed", True))
         return {}
 
     async def dms(self, body: Json) -> Json:

@@ -18,6 +18,7 @@ from bot.sandbox.uploads import Body
 MESSAGE, DEFERRED_MESSAGE, DEFERRED_UPDATE, UPDATE, CHOICES, MODAL = 4, 5, 6, 7, 8, 9
 ALLOWED = {
     "command": frozenset({MESSAGE, DEFERRED_MESSAGE, MODAL}),
+    "menu": frozenset({MESSAGE, DEFERRED_MESSAGE, MODAL}),
     "component": frozenset({MESSAGE, DEFERRED_MESSAGE, DEFERRED_UPDATE, UPDATE, MODAL}),
     "modal": frozenset({MESSAGE, DEFERRED_MESSAGE}),
     "autocomplete": frozenset({CHOICES}),
@@ -80,7 +81,8 @@ class Callbacks:
     def _message(self, interaction: Interaction, body: Body) -> None:
         self._note(body.json, rules.MESSAGE_FIELDS)
         message = self._interactions.new_message(interaction)
-        ephemeral = bool(rules.flags_of(body.json) & Flag.EPHEMERAL)
+        alone = self._interactions.answers_alone(interaction)
+        ephemeral = alone or bool(rules.flags_of(body.json) & Flag.EPHEMERAL)
         message.visible_to = interaction.member_id if ephemeral else None
         self._interactions.adopt(interaction, message)
         self._posting.create(body, message, ephemeral=ephemeral)
@@ -88,7 +90,8 @@ class Callbacks:
     def _deferred_message(self, interaction: Interaction, body: Body) -> None:
         self._note(body.json, frozenset({"flags"}))
         message = self._interactions.new_message(interaction)
-        ephemeral = rules.flags_of(body.json) & Flag.EPHEMERAL
+        alone = self._interactions.answers_alone(interaction)
+        ephemeral = Flag.EPHEMERAL if alone else rules.flags_of(body.json) & Flag.EPHEMERAL
         message.flags = Flag.LOADING | ephemeral
         message.visible_to = interaction.member_id if ephemeral else None
         self._interactions.adopt(interaction, message)

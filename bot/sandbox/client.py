@@ -149,6 +149,20 @@ class Member:
                 return str(answer["interaction_id"])
         raise RefusedByClient(f"The message has nothing called {label}.")
 
+    async def menu(self, message: Json, name: str) -> str:
+        """Choose a command from the menu of a message and return the interaction's id."""
+        answer = await self._post("menu", message=message["id"], name=name)
+        return str(answer["interaction_id"])
+
+    async def say(self, content: str = "", *files: File, channel: str | None = None) -> Json:
+        """Write a message for all, with files as `use` takes them, and return it."""
+        where = channel or self.channel
+        if not files:
+            said: Json = await self._post("say", channel=where, content=content)
+        else:
+            said = await self._upload("say", list(files), channel=where, content=content)
+        return said
+
     async def submit(self, modal: Json, **values: Any) -> str:
         """Submit a modal (as the event MODAL carried it) and return the new interaction's id."""
         answer = await self._post("modal", interaction=modal["interaction_id"], values=values)
@@ -161,6 +175,10 @@ class Member:
     async def react(self, message: Json, emoji: str, *, on: bool = True) -> None:
         """Put an emoji under a message, or take it back."""
         await self._post("react", message=message["id"], emoji=emoji, on=on)
+
+    async def install(self, installed: bool = True) -> None:
+        """Add the bot to one's account, or take it away."""
+        await self._post("install", installed=installed)
 
     async def accept_dms(self, accepts: bool) -> None:
         """Open or close direct messages to the bot."""

@@ -106,7 +106,11 @@ def check_command(command: Json, path: Path, errors: FormErrors) -> list[str]:
     kind = command.get("type") or CHAT_INPUT
     _check_name(command, path, errors, free=kind != CHAT_INPUT)
     _check_description(command, path, errors, empty=kind != CHAT_INPUT)
-    _check_options(command.get("options") or [], (*path, "options"), errors, depth=0)
+    options = command.get("options") or []
+    if kind == CHAT_INPUT:
+        _check_options(options, (*path, "options"), errors, depth=0)
+    else:
+        errors.length((*path, "options"), options, 0, 0)
     if _characters(command) > MAX_CHARACTERS:
         message = f"Command exceeds maximum size ({MAX_CHARACTERS})"
         errors.add(path, "APPLICATION_COMMAND_TOO_LARGE", message)
@@ -149,10 +153,12 @@ def _check_name(thing: Json, path: Path, errors: FormErrors, *, free: bool = Fal
 
 
 def _check_description(thing: Json, path: Path, errors: FormErrors, *, empty: bool = False) -> None:
-    description = thing.get("description") or ""
+    description, localized = thing.get("description") or "", thing.get("description_localizations") or {}
     if empty:
         errors.length((*path, "description"), description, 0, 0)
-    elif not description:
+        errors.length((*path, "description_localizations"), localized, 0, 0)
+        return
+    if not description:
         errors.required((*path, "description"))
     else:
         errors.length((*path, "description"), description, 1, 100)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bot.sandbox.command_rules import CHAT_INPUT, check_commands
+from bot.sandbox.command_rules import CHAT_INPUT, MAX_COMMANDS, check_commands
 from bot.sandbox.log import Log
 from bot.sandbox.rejections import Json, Rejection, unknown
-from bot.sandbox.state import Event, World
+from bot.sandbox.state import DIRECT_MESSAGE, GROUP_DM, Event, World
 
 DAY_SECONDS = 24 * 3600.0
 CREATIONS_PER_DAY = 200
 GLOBAL = "global"
+IN_SERVER, WITH_BOT, IN_PRIVATE = range(3)  # contexts
+CONTEXTS = {DIRECT_MESSAGE: WITH_BOT, GROUP_DM: IN_PRIVATE}
+BY_SERVER, BY_MEMBER = range(2)  # who installed the bot
 
 
 class Commands:
@@ -28,13 +31,22 @@ class Commands:
         """Return the commands of one scope."""
         return list(self._scopes.get(scope, {}).values())
 
-    def offered(self, guild_id: int | None) -> Iterator[Json]:
-        """Yield what a member can use in a server, or in direct messages (None)."""
-        if guild_id is not None:
-            yield from self.all(str(guild_id))
+    @property
+    def for_accounts(self) -> bool:
+        """Whether a member can have the bot in their account."""
+        return any(BY_MEMBER in command["integration_types"] for command in self.all(GLOBAL))
+
+    def offered(self, channel_type: int, *, installed: bool = False) -> Iterator[Json]:
+        """Yield what a member can use in a channel; `installed`: with the bot in their account too."""
+        context = CONTEXTS.get(channel_type, IN_SERVER)
+        here = context == WITH_BOT or (context == IN_SERVER and not self._world.kicked)
+        if context == IN_SERVER and here:
+            yield from self.all(str(self._world.guild_id))
         for command in self.all(GLOBAL):
-            contexts = command.get("contexts")
-            if contexts is None or (0 if guild_id is not None else 1) in contexts:
+            kinds = command["integration_types"]
+            if not ((here and BY_SERVER in kinds) or (installed and BY_MEMBER in kinds)):
+                continue
+            if command.get("contexts") is None or context in command["contexts"]:
                 yield command
 
     def get(self, scope: str, command_id: str) -> Json:
@@ -99,8 +111,9 @@ class Commands:
     @staticmethod
     def _check_room(others: list[Json], given: Json) -> None:
         kind = given.get("type") or CHAT_INPUT
-        if kind == CHAT_INPUT and sum(command["type"] == CHAT_INPUT for command in others) >= 100:
-            raise Rejection(400, 30032, "Maximum number of application commands reached (100)")
+        most = MAX_COMMANDS.get(kind, 0)
+        if most and sum(command["type"] == kind for command in others) >= most:
+            raise Rejection(400, 30032, f"Maximum number of application commands reached ({most})")
 
     def _count_creations(self, scope: str, created: int) -> None:
         now = self._world.clock()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bot.sandbox.permissions import OF_EVERYONE, Permission
-from bot.sandbox.state import Channel, Member, Role, User, World
+from bot.sandbox.state import GROUP_DM, Channel, Member, Role, User, World
 
 # Ids are fixed, so that links, tests and screenshots stay the same from run to run.
 GUILD_ID = 1_300_000_000_000_000_000
@@ -26,6 +27,12 @@ CHANNELS = (
     Channel(id=1_300_000_000_000_000_201, name="general", topic="Say hello", position=0),
     Channel(id=1_300_000_000_000_000_202, name="art", topic="Type /imagine and see", position=1),
     Channel(id=1_300_000_000_000_000_203, name="nsfw-art", topic="Adults only", nsfw=True, position=2),
+)
+GROUP = Channel(
+    id=1_300_000_000_000_000_301,
+    name="weekend",
+    type=GROUP_DM,
+    members=(PEOPLE[0].id, PEOPLE[1].id, PEOPLE[3].id),
 )
 BOT_PERMISSIONS = OF_EVERYONE | Permission.MANAGE_MESSAGES
 
@@ -64,4 +71,5 @@ def found(clock: Callable[[], float]) -> World:
             nsfw=channel.nsfw,
             position=channel.position,
         )
+    world.channels[GROUP.id] = replace(GROUP)
     return world

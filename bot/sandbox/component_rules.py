@@ -103,7 +103,7 @@ def _check_one(component: Json, path: Path, errors: FormErrors) -> None:
     custom_id = component.get("custom_id")
     if custom_id is not None:
         errors.length((*path, "custom_id"), str(custom_id), 1, 100)
-    check = _select if component["type"] in SELECTS else _CHECKS.get(component["type"])
+    check = check_select if component["type"] in SELECTS else _CHECKS.get(component["type"])
     if check is not None:
         check(component, path, errors)
 
@@ -142,7 +142,8 @@ def _button(button: Json, path: Path, errors: FormErrors) -> None:
         errors.required((*path, "custom_id"))
 
 
-def _select(select: Json, path: Path, errors: FormErrors) -> None:
+def check_select(select: Json, path: Path, errors: FormErrors) -> None:
+    """Note every mistake of a menu, in a message or in a modal."""
     if not select.get("custom_id"):
         errors.required((*path, "custom_id"))
     errors.length((*path, "placeholder"), select.get("placeholder") or "", 0, 150)

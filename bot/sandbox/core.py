@@ -43,10 +43,18 @@ class Core:
         self.posting = Posting(self.world, self.log)
         self.commands = Commands(self.world, self.log)
         self.forbidden: set[int] = set()
-        self.kicked = False
         self.bot_present_since: Callable[[float], bool] = lambda _at: False
         self.interactions = Interactions(self.world, self.log, self._is_excused, self.limits)
         self.callbacks = Callbacks(self.world, self.interactions, self.posting, self.log)
+
+    @property
+    def kicked(self) -> bool:
+        """Whether the bot is not in the server any more."""
+        return self.world.kicked
+
+    @kicked.setter
+    def kicked(self, kicked: bool) -> None:
+        self.world.kicked = kicked
 
     def is_good_token(self, token: str) -> bool:
         """Whether `token` is the bot's."""

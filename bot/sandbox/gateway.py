@@ -30,7 +30,7 @@ from bot.sandbox.sessions import (
     Session,
     frame,
 )
-from bot.sandbox.state import DIRECT_MESSAGE, Event, Message
+from bot.sandbox.state import DIRECT_MESSAGE, GROUP_DM, Event, Message
 
 HEARTBEAT_MS = 41_250
 MAX_PAYLOAD_BYTES = 4096
@@ -259,7 +259,7 @@ class Gateway:
     def _tell_of_message(self, session: Session, event: str, message: Message) -> None:
         world = self._core.world
         channel = world.channels.get(message.channel_id)
-        if channel is None:
+        if channel is None or channel.type == GROUP_DM:
             return
         direct = channel.type == DIRECT_MESSAGE
         guild_id = None if direct else world.guild_id

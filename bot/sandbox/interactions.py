@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bot.sandbox import rules
+from bot.sandbox.commands import CONTEXTS, IN_SERVER
 from bot.sandbox.log import Log
 from bot.sandbox.objects import (
     INTERACTION_TYPES,
@@ -18,18 +19,23 @@ from bot.sandbox.objects import (
     user_object,
 )
 from bot.sandbox.rejections import Json, Rejection, unknown
-from bot.sandbox.state import DIRECT_MESSAGE, Channel, Event, Flag, Message, World
+from bot.sandbox.state import DIRECT_MESSAGE, PRIVATE, Channel, Event, Flag, Message, World
 
+OUTSIDE_FOLLOW_UPS = 5  # of one interaction where only its member has installed the bot
 FAILURES = {
     "command": "The application did not respond",
+    "menu": "The application did not respond",
     "component": "This interaction failed",
     "modal": "Something went wrong. Try again.",
 }
 
+ANSWER_TYPES = {"command": 20, "menu": 23}
+"""Types of the messages that answer commands."""
+
 
 @dataclass(kw_only=True)
 class Interaction:
-    """One thing that a member did. `kind` is "command", "component", "autocomplete" or "modal".
+    """One thing that a member did. `kind` is "command", "menu", "component", "autocomplete" or "modal".
 
     `excused` says that the sandbox itself made it fail (misbehaviour, or no bot was there), so that
     a missing answer is nobody's violation.
@@ -52,6 +58,7 @@ class Interaction:
     dead: bool = False
     excused: bool = False
     original: Message | None = None
+    follow_ups: int = 0
     message_ids: set[int] = field(default_factory=set)
     modal: Json | None = None
     choices: asyncio.Future[list[Json]] | None = None
@@ -116,7 +123,7 @@ class Interactions:
         """The INTERACTION_CREATE that the bot receives."""
         world = self._world
         channel = world.channels[interaction.channel_id]
-        direct = channel.type == DIRECT_MESSAGE
+        private = channel.type in PRIVATE
         member = world.members[interaction.member_id]
         payload: Json = {
             "id": str(interaction.id),
@@ -131,12 +138,12 @@ class Interactions:
             "locale": member.user.locale,
             "entitlements": [],
             "authorizing_integration_owners": interaction.metadata["authorizing_integration_owners"],
-            "context": 1 if direct else 0,
+            "context": CONTEXTS.get(channel.type, IN_SERVER),
             "attachment_size_limit": self._limits.stated,
         }
         if interaction.message is not None:
             payload["message"] = message_object(world, interaction.message)
-        if direct:
+        if private:
             return {**payload, "user": user_object(member.user)}
         permissions = str(world.permissions(interaction.member_id, channel))
         return {
@@ -148,19 +155,47 @@ class Interactions:
         }
 
     def _metadata(self, interaction: Interaction, origin: Interaction | None) -> Json:
-        direct = self._world.channels[interaction.channel_id].type == DIRECT_MESSAGE
-        owner = "0" if direct else str(self._world.guild_id)
         metadata: Json = {
             "id": str(interaction.id),
             "type": INTERACTION_TYPES[interaction.kind],
             "user": user_object(self._world.user(interaction.member_id)),
-            "authorizing_integration_owners": {"0": owner},
+            "authorizing_integration_owners": self._owners(interaction),
         }
         if interaction.kind == "component" and interaction.message is not None:
             metadata["interacted_message_id"] = str(interaction.message.id)
+        if interaction.kind == "menu":
+            metadata["target_message_id"] = interaction.data["target_id"]
         if interaction.kind == "modal" and origin is not None:
             metadata["triggering_interaction_metadata"] = origin.metadata
         return metadata
+
+    def _owners(self, interaction: Interaction) -> Json:
+        """Return who installed the bot: "0" is the server, "1" the member."""
+        if interaction.message is not None and interaction.message.interaction_metadata is not None:
+            given: Json = interaction.message.interaction_metadata["authorizing_integration_owners"]
+            return given
+        channel, owners = self._world.channels[interaction.channel_id], {}
+        if channel.type == DIRECT_MESSAGE:
+            owners["0"] = "0"
+        elif channel.type not in PRIVATE and not self._world.kicked:
+            owners["0"] = str(self._world.guild_id)
+        if self._world.members[interaction.member_id].installed:
+            owners["1"] = str(interaction.member_id)
+        return owners
+
+    def answers_alone(self, interaction: Interaction) -> bool:
+        """Whether every answer is for the member alone: a bot from outside may not speak in the server."""
+        channel = self._world.channels[interaction.channel_id]
+        outside = "0" not in interaction.metadata["authorizing_integration_owners"]
+        return outside and channel.type not in PRIVATE and not self._world.external_apps
+
+    def count_follow_up(self, interaction: Interaction) -> None:
+        """Raise 40094 for one follow-up too many where the bot is not."""
+        interaction.follow_ups += 1
+        outside = "0" not in interaction.metadata["authorizing_integration_owners"]
+        if outside and interaction.follow_ups > OUTSIDE_FOLLOW_UPS:
+            message = "This interaction has reached the maximum number of follow-up messages."
+            raise Rejection(400, 40094, message)
 
     def to_acknowledge(self, interaction_id: str, token: str, answer: Json) -> Interaction:
         """Return the interaction for its first answer, or raise 10062 or 40060.
@@ -210,8 +245,8 @@ class Interactions:
     def adopt(self, interaction: Interaction, message: Message) -> None:
         """Make `message` the interaction's first answer (@original)."""
         interaction.original = message
-        if interaction.kind == "command":
-            message.type = 20
+        if interaction.kind in ANSWER_TYPES:
+            message.type = ANSWER_TYPES[interaction.kind]
             message.interaction = {
                 "id": str(interaction.id),
                 "type": 2,

@@ -61,6 +61,8 @@ def _check_input(part: Json, label: str, path: Path, errors: FormErrors) -> None
     if part.get("type") not in IN_LABEL:
         errors.add((*path, "type"), "UNION_TYPE_CHOICES", "This component cannot be in a modal.")
     errors.length((*path, "custom_id"), str(part.get("custom_id") or ""), 1, 100)
+    if part.get("type") in kinds.SELECTS:
+        kinds.check_select(part, path, errors)
     if part.get("type") == kinds.TEXT_INPUT:
         errors.length((*path, "label"), label, 1, 45)
         errors.length((*path, "placeholder"), part.get("placeholder") or "", 0, 100)
@@ -80,14 +82,25 @@ def refusals(modal: Json, values: Mapping[str, Any]) -> list[str]:
 
 def _refusal(part: Json, label: str, value: Any) -> str | None:
     if value in (None, "", []):
-        prefilled = part.get("value")
+        prefilled = part.get("value") or _chosen_before(part)
         required = part.get("required", True) and part.get("type") != kinds.CHECKBOX
         return f"{label}: this field is required." if required and not prefilled else None
     if part["type"] == kinds.TEXT_INPUT:
         least, most = part.get("min_length") or 0, part.get("max_length") or MAX_TEXT
         if not least <= len(str(value)) <= most:
             return f"{label}: must be between {least} and {most} characters."
+    if part["type"] == kinds.STRING_SELECT:
+        chosen = value if isinstance(value, list) else [value]
+        if len(chosen) > (part.get("max_values") or 1):
+            return f"{label}: choose at most {part.get('max_values') or 1}."
+        if not {str(one) for one in chosen} <= {str(option["value"]) for option in part["options"]}:
+            return f"{label}: choose one of those that are offered."
     return None
+
+
+def _chosen_before(part: Json) -> list[str]:
+    """Return the values of a menu that are chosen as it opens."""
+    return [str(option["value"]) for option in part.get("options") or [] if option.get("default")]
 
 
 def submission(modal: Json, values: Mapping[str, Any]) -> Json:
@@ -119,4 +132,6 @@ def _filled(part: Json, values: Mapping[str, Any], number: int) -> Json:
         return {**seen, "value": bool(given)}
     if part["type"] in SINGLE:
         return {**seen, "value": given[0] if isinstance(given, list) and given else given}
+    if given is None:
+        given = _chosen_before(part)
     return {**seen, "values": given if isinstance(given, list) else [given] if given else []}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.sandbox.components import refreshed
+from bot.sandbox.components import ATTACHMENT, refreshed
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import (
     DIRECT_MESSAGE,
+    GROUP_DM,
     GUILD_TEXT,
     PUBLIC_THREAD,
     Attachment,
@@ -21,7 +22,10 @@ from bot.sandbox.state import (
     World,
 )
 
-INTERACTION_TYPES = {"command": 2, "component": 3, "autocomplete": 4, "modal": 5}
+UNSEEN: Json = {"content": "", "embeds": [], "attachments": [], "components": []}
+"""What a bot without the intent for contents reads of a message that is not for it."""
+
+INTERACTION_TYPES = {"command": 2, "menu": 2, "component": 3, "autocomplete": 4, "modal": 5}
 
 
 def timestamp(seconds: float) -> str:
@@ -98,6 +102,10 @@ def channel_object(world: World, channel: Channel) -> Json:
     if channel.type == DIRECT_MESSAGE:
         recipient = world.user(channel.recipient_id or world.bot_id)
         return {**seen, "recipients": [user_object(recipient)]}
+    if channel.type == GROUP_DM:
+        recipients = [user_object(world.user(user_id)) for user_id in channel.members]
+        owner = str(channel.members[0])
+        return {**seen, "name": channel.name, "icon": None, "owner_id": owner, "recipients": recipients}
     if channel.type == PUBLIC_THREAD:
         return {**seen, **_thread(world, channel)}
     return {
@@ -149,6 +157,8 @@ def interaction_channel_object(world: World, channel: Channel, user_id: int) -> 
     seen.pop("permission_overwrites", None)
     if channel.type == DIRECT_MESSAGE:
         return {**seen, "name": None}
+    if channel.type == GROUP_DM:
+        return seen
     return {**seen, "permissions": str(world.permissions(user_id, channel))}
 
 
@@ -234,8 +244,11 @@ def attachment_object(world: World, attachment: Attachment) -> Json:
     return seen
 
 
-def message_object(world: World, message: Message, *, viewer: int | None = None) -> Json:
-    """A message as REST answers the bot with it, or as another viewer sees it."""
+def message_object(world: World, message: Message, *, viewer: int | None = None, whole: bool = False) -> Json:
+    """A message as REST answers the bot with it, or as another viewer sees it.
+
+    Without `whole` the bot, which has no intent for it, does not see what others write to each other.
+    """
     v2 = bool(message.flags & Flag.IS_COMPONENTS_V2)
     seen: Json = {
         "id": str(message.id),
@@ -246,9 +259,9 @@ def message_object(world: World, message: Message, *, viewer: int | None = None)
         "timestamp": timestamp(message.created_at),
         "edited_timestamp": timestamp(message.edited_at) if message.edited_at is not None else None,
         "flags": message.flags,
-        "embeds": message.embeds,
+        "embeds": [_embed_object(world, embed, message) for embed in message.embeds],
         "components": refreshed(message.components, world.link_of),
-        "attachments": [attachment_object(world, attachment) for attachment in message.attachments],
+        "attachments": [attachment_object(world, each) for each in message.attachments],
         "mentions": [user_object(world.user(user)) for user in message.mentions],
         "mention_roles": [str(role) for role in message.mention_roles],
         "mention_everyone": message.mention_everyone,
@@ -268,7 +281,37 @@ def message_object(world: World, message: Message, *, viewer: int | None = None)
         ]
         or None,
     }
-    return seen | {key: value for key, value in optional.items() if value is not None}
+    seen |= {key: value for key, value in optional.items() if value is not None}
+    return seen | UNSEEN if viewer is None and not whole and not _is_for_bot(world, message) else seen
+
+
+def _is_for_bot(world: World, message: Message) -> bool:
+    """Whether the bot reads a message without the intent for contents: its own, and those to it."""
+    direct = world.channels[message.channel_id].type == DIRECT_MESSAGE
+    return direct or message.author_id == world.bot_id or world.bot_id in message.mentions
+
+
+def _embed_object(world: World, embed: Json, message: Message) -> Json:
+    """An embed with its pictures where they are today: at the files of the message, or behind the proxy."""
+    seen = dict(embed)
+    if "fields" in embed:
+        seen["fields"] = [{"inline": False, **field} for field in embed["fields"] or []]
+    for name in ("image", "thumbnail"):
+        url = str((embed.get(name) or {}).get("url") or "")
+        if url.startswith(ATTACHMENT):
+            files = {each.filename: each for each in message.attachments}
+            file = files.get(url.removeprefix(ATTACHMENT))
+            seen[name] = {} if file is None else _picture_object(world, file)
+        elif url:
+            scheme, _, rest = url.partition("://")
+            seen[name] = {"url": url, "proxy_url": f"{world.address}/external/0/{scheme}/{rest}"}
+    return seen
+
+
+def _picture_object(world: World, file: Attachment) -> Json:
+    seen = attachment_object(world, file)
+    fields = ("url", "proxy_url", "width", "height", "content_type")
+    return {field: seen[field] for field in fields if field in seen}
 
 
 def message_event(world: World, message: Message) -> Json:

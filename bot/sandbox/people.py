@@ -5,9 +5,12 @@ Wherever a member or a channel is named, an id or a name will do. Beside the con
 - POST /sandbox/command is multipart where options take files: JSON in `payload_json`, a file in each
   `files[n]`, and n as the option's value; /sandbox/state tells the `upload_limit` in bytes;
 - POST /sandbox/autocomplete answers `{"choices": […], "error": sentence}` when the bot did not respond;
+- POST /sandbox/menu {member, message, name} chooses a command from the menu of a message;
+- POST /sandbox/say {member, channel, content} writes a message for all, multipart where files go with it;
 - POST /sandbox/delete {member, message} deletes a message as a moderator, or dismisses an ephemeral one;
 - POST /sandbox/react {member, message, emoji, on} adds a reaction, or takes it back where `on` is false;
 - POST /sandbox/dms {member, accepts} opens or closes a member's direct messages to the bot;
+- POST /sandbox/install {member, installed} adds the bot to a member's account, or takes it away;
 - an event's `data` is the message for MESSAGE_*, `{interaction_id, channel_id, message}` for
   INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
   for TYPING and the list of commands for COMMANDS_UPDATE;
@@ -21,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -32,10 +35,11 @@ from bot.sandbox.core import Core
 from bot.sandbox.objects import message_object
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import Event, Member
-from bot.sandbox.uploads import Body, read_multipart
+from bot.sandbox.uploads import Body, Upload, read_multipart
 
 OWN_HOSTS = ("127.0.0.1", "localhost")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Posted = Callable[[Body], Awaitable[Any]]
 
 
 @web.middleware
@@ -89,11 +93,13 @@ class People:
         """Return the endpoints for the application's router."""
         posts: dict[str, Callable[[Json], Awaitable[Any]]] = {
             "autocomplete": self._actions.autocomplete,
+            "menu": self._actions.menu,
             "press": self._actions.press,
             "modal": self._actions.modal,
             "delete": self._actions.delete,
             "react": self._actions.react,
             "dms": self._actions.dms,
+            "install": self._actions.install,
             "misbehave": self._set_misbehaviour,
         }
         return [
@@ -101,12 +107,10 @@ class People:
             web.get("/sandbox/messages", self._messages),
             web.get("/sandbox/events", self._events),
             web.get("/sandbox/log", self._log),
-            web.post("/sandbox/command", _posted(self._command)),
+            web.post("/sandbox/command", _posted(_with_files(self._actions.command))),
+            web.post("/sandbox/say", _posted(_with_files(self._actions.say))),
             *(web.post(f"/sandbox/{name}", _posted(_without_files(act))) for name, act in posts.items()),
         ]
-
-    async def _command(self, body: Body) -> Json:
-        return await self._actions.command(body.json, body.files)
 
     async def stop(self) -> None:
         """End every event stream."""
@@ -180,7 +184,11 @@ async def _write(socket: web.WebSocketResponse, queue: asyncio.Queue[str | None]
         await socket.send_str(text)
 
 
-def _without_files(action: Callable[[Json], Awaitable[Any]]) -> Callable[[Body], Awaitable[Any]]:
+def _with_files(action: Callable[[Json, Mapping[int, Upload]], Awaitable[Any]]) -> Posted:
+    return lambda body: action(body.json, body.files)
+
+
+def _without_files(action: Callable[[Json], Awaitable[Any]]) -> Posted:
     return lambda body: action(body.json)
 
 
@@ -190,7 +198,7 @@ async def _read(request: web.Request) -> Body:
     return Body(json=await request.json(), files={})
 
 
-def _posted(action: Callable[[Body], Awaitable[Any]]) -> Handler:
+def _posted(action: Posted) -> Handler:
     async def handler(request: web.Request) -> web.Response:
         try:
             body = await _read(request)

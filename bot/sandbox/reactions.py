@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.sandbox.objects import member_object
 from bot.sandbox.rejections import Json
-from bot.sandbox.state import DIRECT_MESSAGE, Event, Message, World
+from bot.sandbox.state import PRIVATE, Event, Message, World
 
 ADDED, REMOVED = "MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"
 REACTION_EVENTS = frozenset({ADDED, REMOVED})
@@ -42,7 +42,7 @@ def _change(world: World, message: Message, user_id: int, emoji: str, *, added: 
         "burst": False,
         "type": 0,
     }
-    in_server = world.channels[message.channel_id].type != DIRECT_MESSAGE
+    in_server = world.channels[message.channel_id].type not in PRIVATE
     if in_server:
         said["guild_id"] = str(world.guild_id)
     if added:

@@ -19,7 +19,7 @@ from bot.sandbox.rejections import (
     unknown_message,
 )
 from bot.sandbox.rest import NO_CONTENT, Call, Operation, Reply
-from bot.sandbox.state import DIRECT_MESSAGE, PUBLIC_THREAD, Channel, Event, Flag, Message
+from bot.sandbox.state import PRIVATE, PUBLIC_THREAD, Channel, Event, Flag, Message
 
 CHANNEL = "/channels/{channel_id}"
 MESSAGE = f"{CHANNEL}/messages/{{message_id}}"
@@ -61,7 +61,7 @@ class ChannelRoutes:
     def _reach(self, call: Call, needed: Permission = Permission.VIEW_CHANNEL) -> Channel:
         """Return the channel if the bot sees it and may do there what it wants to."""
         channel = self._world.channel(call.params["channel_id"])
-        if self._core.kicked and channel.type != DIRECT_MESSAGE:
+        if self._core.kicked and channel.type not in PRIVATE:
             refusal = missing_access()
             refusal.violation = False
             raise refusal
@@ -145,7 +145,8 @@ class ChannelRoutes:
         recipient = self._world.members.get(channel.recipient_id or 0)
         if recipient is not None and not recipient.accepts_dms:
             raise Rejection(403, 50007, "Cannot send messages to this user", violation=False)
-        if recipient is not None and self._core.kicked:  # the only server that they share
+        shares_server = not self._core.kicked  # the only server of all
+        if recipient is not None and not (shares_server or recipient.installed):
             raise no_mutual_server()
 
     def _reference(self, channel: Channel, body: Json) -> Json | None:

@@ -98,8 +98,10 @@ class InteractionRoutes:
             # The first follow-up after a deferral takes the place of the waiting message.
             message = self._core.posting.edit(call.body, original)
         else:
+            self._core.interactions.count_follow_up(interaction)
             message = self._core.interactions.new_message(interaction)
-            ephemeral = bool(rules.flags_of(call.json) & Flag.EPHEMERAL)
+            alone = self._core.interactions.answers_alone(interaction)
+            ephemeral = alone or bool(rules.flags_of(call.json) & Flag.EPHEMERAL)
             message.visible_to = interaction.member_id if ephemeral else None
             if original is not None:
                 message.interaction_metadata = {

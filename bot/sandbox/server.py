@@ -213,6 +213,11 @@ class Sandbox:
         """Let a member of this username not see the channel any more."""
         self._overwrite(channel, self._user_id(member), (0, int(Permission.VIEW_CHANNEL)))
 
+    def forbid_commands(self, channel: str, member: str) -> None:
+        """Let a member of this username use no commands of bots in the channel."""
+        bits = (0, int(Permission.USE_APPLICATION_COMMANDS))
+        self._overwrite(channel, self._user_id(member), bits)
+
     def appoint(self, channel: str, member: str) -> None:
         """Let a member of this username manage the messages of this channel alone."""
         self._overwrite(channel, self._user_id(member), (int(Permission.MANAGE_MESSAGES), 0))
@@ -255,6 +260,10 @@ class Sandbox:
         self._core.kicked = True
         world = self._core.world
         world.emit(Event(type="GUILD_DELETE", data={"id": str(world.guild_id)}))
+
+    def silence_external_apps(self) -> None:
+        """Let bots that members have installed for themselves answer in the server to their member alone."""
+        self._core.world.external_apps = False
 
     def invite(self) -> None:
         """Let the bot in again after `kick`."""

@@ -13,7 +13,9 @@ from bot.sandbox.rejections import Json, unknown_channel, unknown_message
 DISCORD_EPOCH_MS = 1_420_070_400_000
 GUILD_TEXT = 0
 DIRECT_MESSAGE = 1
+GROUP_DM = 3
 PUBLIC_THREAD = 11
+PRIVATE = (DIRECT_MESSAGE, GROUP_DM)  # the types of channels outside the server
 
 
 class Flag:
@@ -39,11 +41,12 @@ class User:
 
 @dataclass(kw_only=True)
 class Member:
-    """A user in the server, with roles beside that of everyone."""
+    """A user in the server, with roles beside that of everyone; `installed`: has the bot in their account."""
 
     user: User
     roles: tuple[int, ...] = ()
     accepts_dms: bool = True
+    installed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +63,10 @@ class Role:
 
 @dataclass(kw_only=True)
 class Channel:
-    """A text channel, a thread in that of `parent_id`, or the bot's direct messages with `recipient_id`."""
+    """A text channel, a thread in that of `parent_id`, or the bot's direct messages with `recipient_id`.
+
+    A group of direct messages has `members`; the bot is none of them.
+    """
 
     id: int
     name: str | None
@@ -69,6 +75,7 @@ class Channel:
     nsfw: bool = False
     position: int = 0
     recipient_id: int | None = None
+    members: tuple[int, ...] = ()
     last_message_id: int | None = None
     overwrites: dict[int, tuple[int, int]] = field(default_factory=dict)
     parent_id: int | None = None
@@ -141,7 +148,11 @@ class Event:
 
 @dataclass(kw_only=True)
 class World:
-    """All of the state. Ids are snowflakes of the injected clock (seconds since the epoch)."""
+    """All of the state. Ids are snowflakes of the injected clock (seconds since the epoch).
+
+    `kicked`: the bot is not in the server any more. Without `external_apps`, bots that members have installed
+    for themselves answer there to their member alone.
+    """
 
     clock: Callable[[], float]
     guild_id: int
@@ -155,6 +166,8 @@ class World:
     messages: dict[int, Message] = field(default_factory=dict)
     attachments: dict[int, Attachment] = field(default_factory=dict)
     address: str = ""
+    kicked: bool = False
+    external_apps: bool = True
     links: Links = field(default_factory=Links)
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
     _last_id: int = 0
@@ -216,6 +229,8 @@ class World:
         """Return what somebody may do in a channel."""
         if channel.type == DIRECT_MESSAGE:
             return int(IN_DIRECT_MESSAGES) if user_id in (channel.recipient_id, self.bot_id) else 0
+        if channel.type == GROUP_DM:
+            return int(IN_DIRECT_MESSAGES) if user_id in channel.members else 0
         member = self.members[user_id]
         roles = {role: self.roles[role].permissions for role in (self.guild_id, *member.roles)}
         place = channel if channel.parent_id is None else self.channel(channel.parent_id)

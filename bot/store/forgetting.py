@@ -10,8 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Job
+from bot.store.auditing import erased_number, replace_person
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go
+from bot.store.moderation import Kind
 from bot.store.preferences import Scope
 from bot.store.rows import load_jobs, recipe_from, recipe_values
 from bot.store.tables import (
@@ -21,6 +23,8 @@ from bot.store.tables import (
     jobs,
     last_tags,
     preferences,
+    prompt_rules,
+    restrictions,
     start_pictures,
     styles,
     virtual_clock,
@@ -28,7 +32,8 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-OF_SERVERS = (jobs, preferences, styles, wildcards)  # the tables with rows that go with their server
+OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, restrictions)
+"""The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
 
@@ -88,12 +93,23 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
-                for kept in (styles, wildcards):
-                    await connection.execute(sa.delete(kept).where(kept.c.guild_id == guild_id))
+                for kept in (styles, wildcards, prompt_rules, restrictions):
+                    mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
+                    await connection.execute(sa.delete(kept).where(mine))
+
+    async def erase_acts(self, user_id: int) -> None:
+        """Replace a person by a number in the audit log, and where they blocked or paused.
+
+        A block of the person stays until it ends.
+        """
+        async with self._database.write() as connection:
+            await replace_person(connection, user_id, erased_number())
 
     async def servers(self) -> set[int]:
-        """Return the servers of which anything is stored."""
-        looks = (sa.select(kept.c.guild_id).where(kept.c.guild_id.is_not(None)) for kept in OF_SERVERS)
+        """Return the servers of which anything is stored, except servers that the bot never was in."""
+        looks = (
+            sa.select(kept.c.guild_id).where(_goes_with_server(kept), _inside(kept)) for kept in OF_SERVERS
+        )
         async with self._database.read() as connection:
             return set(await connection.scalars(sa.union(*looks)))
 
@@ -115,16 +131,31 @@ class Erasure(Verbs):
 
     async def departed(self, *, before: float) -> list[int]:
         """Return the servers that removed the bot before this time and of which anything is stored."""
-        stored = (sa.exists().where(kept.c.guild_id == departures.c.guild_id) for kept in OF_SERVERS)
+        stored = (
+            sa.exists().where(_goes_with_server(kept), kept.c.guild_id == departures.c.guild_id)
+            for kept in OF_SERVERS
+        )
         look = sa.select(departures.c.guild_id).where(departures.c.left_at < before, sa.or_(*stored))
         async with self._database.read() as connection:
             return list(await connection.scalars(look.order_by(departures.c.guild_id)))
+
+
+def _inside(kept: sa.Table) -> sa.ColumnElement[bool]:
+    return ~jobs.c.external if kept is jobs else sa.true()
 
 
 def _of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
     if (user_id is None) is (guild_id is None):
         raise ValueError("a person or a server, and not both")
     return jobs.c.guild_id == guild_id if user_id is None else jobs.c.user_id == user_id
+
+
+def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
+    """Return the condition for rows that go with their server: not the operator's block of a server."""
+    of_server = kept.c.guild_id > 0  # 0 stands for all servers
+    if kept is restrictions:
+        of_server &= ~((kept.c.kind == Kind.BLOCK.value) & (kept.c.user_id == 0))
+    return of_server
 
 
 async def forget_words(connection: AsyncConnection, job_id: str) -> None:

@@ -20,6 +20,7 @@ from bot.store.database import Verbs, insert
 from bot.store.deliveries import shown_by
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
+from bot.store.moderation import is_paused
 from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
@@ -28,6 +29,9 @@ from bot.store.transitions import cancel_images, lock_owned_job
 
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
 _ID_LENGTH = 8
+_NOT_PAUSED = jobs.c.paused == sa.false()
+RUNS = jobs.c.state == State.RUNNING
+WAITS, PAUSED = ((jobs.c.state == State.WAITING) & each for each in (_NOT_PAUSED, ~_NOT_PAUSED))
 
 
 class Jobs(Verbs):
@@ -104,7 +108,7 @@ class Jobs(Verbs):
                 adding = _Adding(
                     wish=wish, origin=origin, weight=weight, places=places, room=room, now=self._clock()
                 )
-                known = await adding.add(connection)
+                known = await adding.add(connection, paused=await is_paused(connection, origin))
             job = await load_job(connection, known)
             changes.work = True
         return job
@@ -146,18 +150,20 @@ class Jobs(Verbs):
         user_id: int | None = None,
         guild_id: int | None = None,
         front: str | None = None,
+        paused: bool | None = None,
         limit: int = 100,
     ) -> list[Job]:
-        """Return the active jobs of one person, of one server, or of all; running jobs before waiting ones.
+        """Return the active jobs of one person, of one server, or of all: running, waiting, in a pause.
 
-        With a `front`, only the jobs of that front and jobs without a front. Running and waiting jobs are
-        each in fair order, read from an index up to `limit`.
+        With a `front`, only the jobs of that front and jobs without a front; with `paused`, only jobs that
+        wait in a pause, or none of these. Each kind is in fair order, read from an index up to `limit`.
         """
         which = _active_of(user_id=user_id, guild_id=guild_id, front=front)
+        kinds = (*(() if paused else (RUNS, WAITS)), *(() if paused is False else (PAUSED,)))
         job_ids: list[str] = []
         async with self._database.read() as connection:
-            for state in (State.RUNNING, State.WAITING):
-                look = sa.select(jobs.c.id).where(jobs.c.state == state, which)
+            for kind in kinds:
+                look = sa.select(jobs.c.id).where(kind, which)
                 ordered = look.order_by(jobs.c.tag, jobs.c.interaction_id).limit(limit - len(job_ids))
                 job_ids += await connection.scalars(ordered)
             return await load_jobs(connection, job_ids)
@@ -168,20 +174,19 @@ class Jobs(Verbs):
         """Count the jobs of `active`, or those of them that come before the job of the id `before`."""
         which = _active_of(user_id=user_id, guild_id=guild_id)
         count = sa.select(sa.func.count()).select_from(jobs).where(which)
-        running, waiting = (count.where(jobs.c.state == state) for state in (State.RUNNING, State.WAITING))
+        counts = [count.where(kind) for kind in (RUNS, WAITS, PAUSED)]
         async with self._database.read() as connection:
             if before is not None:
-                look = sa.select(jobs.c.state, jobs.c.tag, jobs.c.interaction_id).where(jobs.c.id == before)
-                row = (await connection.execute(look)).one_or_none()
+                look = sa.select(jobs.c.state, jobs.c.paused, jobs.c.tag, jobs.c.interaction_id)
+                row = (await connection.execute(look.where(jobs.c.id == before))).one_or_none()
                 if row is None:
                     raise UnknownJob(job=before)
                 earlier = sa.tuple_(jobs.c.tag, jobs.c.interaction_id) < sa.tuple_(
                     row.tag, row.interaction_id
                 )
-                if row.state is State.RUNNING:
-                    return await connection.scalar(running.where(earlier)) or 0
-                waiting = waiting.where(earlier)
-            return (await connection.scalar(running) or 0) + (await connection.scalar(waiting) or 0)
+                kind = 0 if row.state is State.RUNNING else 1 + row.paused
+                counts = [*counts[:kind], counts[kind].where(earlier)]
+            return sum([await connection.scalar(each) or 0 for each in counts])
 
     async def history(
         self,
@@ -275,7 +280,7 @@ class _Adding:
     room: int | None
     now: float
 
-    async def add(self, connection: AsyncConnection) -> str:
+    async def add(self, connection: AsyncConnection, *, paused: bool) -> str:
         """Store the job and its images; return its id, or that of the job which the interaction has made."""
         job_id: str | None = None
         while job_id is None:  # repeated only where the id or the place in the sequence is taken
@@ -284,13 +289,14 @@ class _Adding:
             job_id = await connection.scalar(
                 insert(connection, jobs)
                 .values(**self._job_values(wanted), tag=tags[0], slowed=self._slows(wanted.recipe))
+                .values(paused=paused)
                 .on_conflict_do_nothing()
                 .returning(jobs.c.id)
             )
             if job_id is None and (other := await _job_of(connection, self.origin.interaction_id)):
                 return other  # another process has just stored the same interaction
         rows = [
-            {"share": share, "tag": tag, "lead": tag - virtual_time}
+            {"share": share, "tag": tag, "lead": tag - virtual_time, "paused": paused}
             for tag, share in zip(tags, shares, strict=True)
         ]
         await _add_images(connection, job_id, wanted.recipe, rows)

@@ -19,6 +19,7 @@ from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import Verbs, insert
+from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
 from bot.store.rows import among, load_job, notes_values, recipe_from
@@ -32,6 +33,8 @@ MAX_LOST_LEASES = 4  # of an image that may kill its worker before a heartbeat s
 FURTHEST_LEASE = 2 * 3600.0  # the longest that may be configured is an hour
 NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 NO_PREVIEWS: Mapping[Claim, bytes] = MappingProxyType({})
+NEXT = (images.c.state == State.WAITING) & (images.c.paused == sa.false())
+"""The condition for images that may be claimed."""
 _NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
 
 
@@ -222,7 +225,7 @@ async def _first_images(
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
         .add_columns(jobs.c.recipe, jobs.c.age_restricted)
         .join(jobs)
-        .where(images.c.state == State.WAITING, ours)
+        .where(NEXT, ~IS_PAUSED, ours)
         .order_by(images.c.tag, images.c.id)
         .with_for_update(skip_locked=True, of=[images, jobs])
     )
@@ -242,10 +245,9 @@ async def _first_images(
 
 
 async def waiting_lanes(connection: AsyncConnection) -> list[str]:
-    """Return the names of the lanes in which images wait, with one step in the index for each lane."""
-    waiting = images.c.state == State.WAITING
-    lanes = sa.select(sa.func.min(images.c.lane).label("lane")).where(waiting).cte(recursive=True)
-    following = sa.select(sa.func.min(images.c.lane)).where(waiting, images.c.lane > lanes.c.lane)
+    """Return the names of the lanes in which images may be claimed, with one step in the index for each."""
+    lanes = sa.select(sa.func.min(images.c.lane).label("lane")).where(NEXT).cte(recursive=True)
+    following = sa.select(sa.func.min(images.c.lane)).where(NEXT, images.c.lane > lanes.c.lane)
     lanes = lanes.union_all(sa.select(following.scalar_subquery()).where(lanes.c.lane.is_not(None)))
     return list(await connection.scalars(sa.select(lanes.c.lane).where(lanes.c.lane.is_not(None))))
 

@@ -18,7 +18,7 @@ from bot.store.tables import MAYBE_POISON, images
 from bot.store.transitions import ACTIVE
 
 _POISON_IMAGES = (
-    sa.select(images.c.id, images.c.state, images.c.worker, images.c.lane)
+    sa.select(images.c.id, images.c.state, images.c.worker, images.c.lane, images.c.paused)
     .where(MAYBE_POISON, among(images, *ACTIVE))
     .order_by(images.c.tag, images.c.id)
 )
@@ -37,6 +37,6 @@ async def claimable(
         return sa.true()
     if any(each.state is State.RUNNING and each.worker == worker for each in poison):
         return ~MAYBE_POISON
-    waiting = (each for each in poison if each.state is State.WAITING)
+    waiting = (each for each in poison if each.state is State.WAITING and not each.paused)
     first = next((each.id for each in waiting if lanes is None or each.lane in lanes), None)
     return ~MAYBE_POISON if first is None else ~MAYBE_POISON | (images.c.id == first)

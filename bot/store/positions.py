@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -20,8 +20,9 @@ from bot.jobs import Position, State
 from bot.store import estimate
 from bot.store.database import Shared, Verbs
 from bot.store.estimate import Ahead, Arrival, Bench, Line
+from bot.store.pausing import OF_PAUSE
 from bot.store.rows import among
-from bot.store.tables import images, jobs, offered_lanes, run_times, virtual_clock, workers
+from bot.store.tables import images, jobs, offered_lanes, restrictions, run_times, virtual_clock, workers
 from bot.store.traffic import Flow, faster
 from bot.store.transitions import ACTIVE
 
@@ -37,10 +38,11 @@ LEAST_SECONDS = 60.0  # the shortest time that arrivals are averaged over
 NOT_WAITING = Position(place=0, ahead=0, seconds=None)
 _REQUESTS = sa.tuple_(jobs.c.tag, jobs.c.interaction_id)
 _IMAGES = sa.tuple_(images.c.tag, images.c.id)
-_WAITING_REQUESTS = sa.select(sa.func.count()).where(jobs.c.state == State.WAITING)
-_WAITING_WORK = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(images.c.steps), 0)).where(
-    images.c.state == State.WAITING
+_WAITS = (images.c.state == State.WAITING) & (images.c.paused == sa.false())
+_WAITING_REQUESTS = sa.select(sa.func.count()).where(
+    jobs.c.state == State.WAITING, jobs.c.paused == sa.false()
 )
+_WAITING_WORK = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(images.c.steps), 0)).where(_WAITS)
 
 
 class Positions(Verbs):
@@ -60,11 +62,12 @@ class Positions(Verbs):
 
     async def of_all(self, job_ids: Sequence[str]) -> dict[str, Position]:
         """Return the positions of these jobs, where they exist; rows before several jobs are counted once."""
-        look = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids))
+        look = sa.select(jobs.c.id, restrictions.c.reason).outerjoin(restrictions, OF_PAUSE)
+        nearest_last = look.where(jobs.c.id.in_(job_ids)).order_by(restrictions.c.channel_id)
         async with self._database.read() as connection:
-            known = list(await connection.scalars(look))
-            found = dict.fromkeys(known, NOT_WAITING)
-            active = await _active_images(connection, known)
+            words = {row.id: row.reason for row in await connection.execute(nearest_last)}
+            found = {job_id: replace(NOT_WAITING, paused=word) for job_id, word in words.items()}
+            active = await _active_images(connection, list(words))
             if not active:
                 return found
             first = {row.job_id: row for row in reversed(active) if row.state is State.WAITING}
@@ -88,7 +91,7 @@ class Positions(Verbs):
                 )
                 for job_id, of_job in groupby(sorted(of_lane, key=_job_id), key=_job_id):
                     place = places[_request_point(first[job_id])][0] + 1 if job_id in first else 0
-                    found[job_id] = outlook.position(list(of_job), place)
+                    found[job_id] = replace(outlook.position(list(of_job), place), paused=words[job_id])
         return found
 
     async def _line(
@@ -143,9 +146,7 @@ class Positions(Verbs):
         offered = {row.lane: row.seats for row in await connection.execute(seats)}
         paces = sa.select(run_times.c.lane, run_times.c.seconds_per_step)
         pace = {row.lane: row.seconds_per_step for row in await connection.execute(paces)}
-        waits = sa.select(lane, sa.func.sum(images.c.steps).label("steps")).where(
-            images.c.state == State.WAITING
-        )
+        waits = sa.select(lane, sa.func.sum(images.c.steps).label("steps")).where(_WAITS)
         waiting = {row.lane: row.steps for row in await connection.execute(waits.group_by(lane))}
         left = sa.func.sum(images.c.steps - images.c.step).label("steps")
         runs = sa.select(lane, sa.func.count().label("images"), left).where(images.c.state == State.RUNNING)
@@ -189,9 +190,9 @@ class _Outlook:
         spans += [self._waiting(row) for row in ends]
         known = [span for span in spans if span is not None]
         if len(known) < len(spans):
-            return Position(place=place, ahead=ahead, seconds=None, **self._batch())
+            return Position(place=place, ahead=ahead, seconds=None, paused=None, **self._batch())
         start, end = min(start for start, _ in known), max(end for _, end in known)
-        return Position(place=place, ahead=ahead, seconds=start, end=end, **self._batch())
+        return Position(place=place, ahead=ahead, seconds=start, end=end, paused=None, **self._batch())
 
     def _batch(self) -> dict[str, int]:
         """Return how many seats the lane has, and how many of them have an image."""
@@ -242,12 +243,13 @@ async def _recent(connection: AsyncConnection, *, since: float) -> list[Any]:
 
 
 async def _active_images(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Any]:
-    """Return the active images of these jobs, in fair order."""
+    """Return the running images of these jobs, and those that wait in no pause, in fair order."""
     columns = images.c.id, images.c.job_id, images.c.tag, images.c.lane, images.c.state, images.c.steps
+    waits_in_pause = among(images, State.WAITING) & images.c.paused
     statement = (
         sa.select(*columns, jobs.c.interaction_id, jobs.c.user_id)
         .join(jobs)
-        .where(images.c.job_id.in_(job_ids), among(images, *ACTIVE))
+        .where(images.c.job_id.in_(job_ids), among(images, *ACTIVE), ~waits_in_pause)
         .order_by(images.c.tag, images.c.id)
     )
     return list(await connection.execute(statement))

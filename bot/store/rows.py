@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, State
 from bot.store.tables import images, jobs
-from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, Variation
+from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -24,7 +24,13 @@ def recipe_from(values: dict[str, Any]) -> Recipe:
     """Return the recipe that `recipe_values` wrote, now or in a version with fewer values."""
     loras = tuple(Lora(**lora) for lora in values.get("loras", ()))
     variations = tuple(Variation(**variation) for variation in values.get("variations", ()))
-    changed = {"sampler": Sampler(values["sampler"]), "loras": loras, "variations": variations}
+    changed: dict[str, Any] = {
+        "sampler": Sampler(values["sampler"]),
+        "loras": loras,
+        "variations": variations,
+    }
+    if (second := values.get("second_pass")) is not None:
+        changed["second_pass"] = SecondPass(**second)
     return Recipe(**{**values, **changed})
 
 
@@ -134,6 +140,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             age_restricted=row.age_restricted,
             front=row.front,
             user_name=row.user_name,
+            external=row.external,
             parent=_parent(row),
         ),
         state=row.state,

@@ -14,10 +14,12 @@ from bot.store.files import Files
 from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
 from bot.store.leases import Leases
+from bot.store.moderation import Moderation
 from bot.store.offers import Offers
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
 from bot.store.previews import Previews
+from bot.store.prompt_rules import PromptRules
 from bot.store.retention import Retention
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
@@ -42,6 +44,8 @@ class Store:
         wildcards   lists of words that servers keep under names
         favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
+        moderation  blocks and pauses, and the audit log
+        prompt_rules what the words of prompts may not say in a server
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -65,6 +69,8 @@ class Store:
         self.wildcards = Wildcards(shared)
         self.favourites = Favourites(shared)
         self.previews = Previews(shared)
+        self.moderation = Moderation(shared)
+        self.prompt_rules = PromptRules(shared)
 
     @classmethod
     async def open(

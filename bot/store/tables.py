@@ -60,15 +60,17 @@ jobs = sa.Table(
     sa.Column("tag", sa.Double, nullable=False, server_default="0"),  # its first image's: the fair order
     sa.Column("places", sa.Integer, nullable=False, server_default="1"),  # what it counts against the caps
     sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
+    sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),  # while it is active
     sa.Column("front", sa.String(255)),  # the process that edits its message; null for whoever is first
     sa.Column("parent_id", sa.String(16)),  # the job whose button asked for this one; it may be gone
     sa.Column("parent_index", sa.Integer),
     sa.Column("parent_channel_id", sa.BigInteger),
     sa.Column("parent_message_id", sa.BigInteger),
     sa.Column("descent", _Descent),  # null without a parent
+    sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # where the bot is not
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
-    sa.Index(None, "state", "tag", "interaction_id"),  # the fair order of all jobs
+    sa.Index(None, "state", "paused", "tag", "interaction_id"),  # the fair order of all jobs
     sa.Index(None, "state", "guild_id", "tag", "interaction_id"),  # and of one server's
     sa.Index(None, "user_id", "interaction_id"),  # one person's history
     sa.Index(None, "seed_sequence", "repeat", unique=True),
@@ -99,6 +101,7 @@ images = sa.Table(
         "lead", sa.Double, nullable=False, server_default="0"
     ),  # its tag over virtual time when it came
     sa.Column("state", _State, nullable=False),
+    sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),  # as its job
     sa.Column("step", sa.Integer, nullable=False),
     sa.Column("furthest", sa.Integer, nullable=False, server_default="0"),  # the most steps of any attempt
     sa.Column("worker", sa.String(255)),
@@ -113,8 +116,8 @@ images = sa.Table(
     sa.Column("notes", sa.JSON),
     sa.Column("showing", _Showing, nullable=False, server_default=Showing.SHOW.value),
     sa.UniqueConstraint("job_id", "index"),
-    sa.Index(None, "state", "tag", "id"),  # the fair order over all lanes
-    sa.Index(None, "state", "lane", "tag", "id", "steps"),  # and within one, with the work that waits there
+    sa.Index(None, "state", "paused", "tag", "id"),  # the fair order over all lanes
+    sa.Index(None, "state", "paused", "lane", "tag", "id", "steps"),  # and within one, with the work there
     sa.Index(None, "artifact"),
 )
 MAYBE_POISON = images.c.leases_lost > sa.literal_column("0")  # spelled out, as the index below has it
@@ -281,6 +284,46 @@ wildcards = sa.Table(
     sa.Column("key", sa.String(255), primary_key=True),  # the name as all its spellings share it
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("entries", sa.JSON, nullable=False),
+)
+
+restrictions = sa.Table(
+    "restrictions",  # an id of 0 stands for all servers, channels or persons
+    metadata,
+    sa.Column("kind", sa.String(8), primary_key=True),  # block or pause
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("channel_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("user_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("until", sa.Double),  # null for good
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("by", sa.BigInteger, nullable=False),  # 0 for the operator
+    sa.Column("at", sa.Double, nullable=False),
+)
+
+audit = sa.Table(
+    "audit",  # rows are only added: triggers refuse all else
+    metadata,
+    sa.Column("id", _RowId, primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("guild_id", sa.BigInteger, nullable=False),  # 0 for an act of the operator everywhere
+    sa.Column("actor_id", sa.BigInteger, nullable=False),  # 0 for the operator, negative once erased
+    sa.Column("subject_id", sa.BigInteger, nullable=False),  # 0 for nobody, negative once erased
+    sa.Column("act", sa.String(16), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("before", sa.JSON),
+    sa.Column("after", sa.JSON),
+    sa.Index(None, "guild_id", "id"),
+)
+
+prompt_rules = sa.Table(
+    "prompt_rules",
+    metadata,
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.String(255), primary_key=True),  # the name as all its spellings share it
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("channel_id", sa.BigInteger),  # null for every channel
+    sa.Column("action", sa.String(16), nullable=False),
+    sa.Column("terms", sa.JSON, nullable=False),
+    sa.Column("also", sa.JSON, nullable=False),
 )
 
 published_offers = sa.Table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.errors import LostForGood, MissingArtifact, StoreUnavailable
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 
 def failure_of(error: Exception) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bot.jobs import Claim
-from sdjax_engine.request import Image, Progress, Trouble
+from sdjax_engine.request import Image, Lane, Progress, Trouble
 
 
 @dataclass(kw_only=True, eq=False)
@@ -31,6 +31,7 @@ class HeldImage:
     lost: bool = False
     seated: bool = False
     start_begun: bool = False
+    in_second_pass: bool = False
     preview: npt.NDArray[np.uint8] | None = None
 
     def on_start(self) -> None:
@@ -47,7 +48,7 @@ class HeldImage:
             self.on_trouble(progress.trouble)
         elif step > self.furthest:
             self.trouble = None
-        self.step = step
+        self.step, self.in_second_pass = step, progress.in_second_pass
         if progress.preview is not None:
             self.preview = progress.preview
 
@@ -55,6 +56,12 @@ class HeldImage:
         """Return the newest preview, once."""
         preview, self.preview = self.preview, None
         return preview
+
+    @property
+    def lane(self) -> Lane:
+        """The lane that the image is in: that of the second pass once the first is finished."""
+        lanes = self.claim.request.lanes
+        return lanes[-1] if self.in_second_pass else lanes[0]
 
     @property
     def begun(self) -> bool:

@@ -76,4 +76,5 @@ def _spec(model: ModelConfig) -> ModelSpec:
         safety_checker=model.safety_checker,
         loras={name: Path(file) for name, file in model.loras.items()},
         lora_rank=model.lora_rank,
+        preview_decoder=model.preview_decoder or None,
     )

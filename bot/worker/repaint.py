@@ -25,9 +25,10 @@ from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.start_pictures import StartPictures
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
 from sdjax_engine.images import encode_png
 from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.request import EngineClosed, EngineError, Image, InvalidRequest, Lane, Request
+from sdjax_engine.request import Image, Lane, Request
 
 T = TypeVar("T")
 
@@ -157,8 +158,9 @@ class Repaint:
 
     async def _repaint(self, name: str, painter: Painter, begun: Begun) -> bytes:
         log.info("the lost file %s is repainted: picture %d of job %s", name, painter.index, painter.job_id)
-        if painter.recipe.lane not in self._engine.lanes:
-            return await self._wait_for_other_worker(name, painter.recipe.lane)
+        for lane in painter.recipe.request(painter.index).lanes:
+            if lane not in self._engine.lanes:
+                return await self._wait_for_other_worker(name, lane)
         request = await self._request(name, painter, begun)
         try:
             recipe = painter.recipe

@@ -29,8 +29,9 @@ from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
 from bot.worker.unoffered import GRACE_SECONDS, fail_unoffered
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import EngineClosed
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import EngineClosed, Image, Lane, Request, Trouble
+from sdjax_engine.request import Image, Lane, Request, Trouble
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +169,7 @@ class Worker:
 
         Lanes become ready one after the other, and the seats of a lane may become fewer.
         """
-        held = Counter(image.claim.request.lane for image in self._held.values())
+        held = Counter(image.lane for image in self._held.values())
         return {
             lane: max(0, BATCHES_AHEAD * self._engine.capacity(lane) - held[lane])
             for lane in self._engine.ready_lanes

@@ -5,9 +5,10 @@ begin    a start picture and its mask → latents, mask and further input channe
 empty    the seats of a lane before any request
 admit    one request for each device → its seat
 denoise  the evaluations of a run, for every seat
-estimate the finished latents of every seat, as far as they can be told
 take     the latents of one seat
 decode   latents → pixels, whether they are finite, the safety checker's scores
+
+`denoising/previews.py` has the functions of previews.
 
 A function sees the rows of one device only, so the program of a device is the same for any number of devices.
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
@@ -323,17 +324,6 @@ def kept_part(state: SeatState, row: jax.Array) -> jax.Array:
         row[:, column, None, None, None] for column in (Column.KEEP_LATENTS, Column.KEEP_NOISE)
     )
     return of_latents * state.start.latents + of_noise * state.noise
-
-
-def estimate(x: jax.Array, history: jax.Array, start: StartPicture, weights: jax.Array) -> jax.Array:
-    """Return the finished latents of every seat as they can be estimated now, (seats, h, w, c) float32.
-
-    `weights` (seats, 2) are those of x and of what the method kept last, `history[:, 0]`. The kept part of a
-    start picture is that picture's.
-    """
-    of_x, of_kept = (weights[:, index, None, None, None] for index in range(2))
-    estimated = of_x * x + of_kept * history[:, 0]
-    return jnp.where(start.mask > 0, estimated, start.latents)
 
 
 def take(x: jax.Array, seat: jax.Array) -> jax.Array:

@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
 from sdjax_engine.denoising.noise import as_threefry, usual_bits
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.guide import spread
 from sdjax_engine.guide.calls import Form, Inputs, guidance_of, is_guided
 from sdjax_engine.guide.networks import Network, Params, as_removed, take_apart
@@ -26,7 +27,6 @@ from sdjax_engine.guide.sampling import Sampling, channels_first, channels_last,
 from sdjax_engine.guide.schedulers import FlaxScheduler, scheduler_of
 from sdjax_engine.models.clip_pixels import settle_preprocessing
 from sdjax_engine.prompts import Tokenizer
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights import Checkpoint, load_checkpoint
 
 AS_LOADED: Any = object()

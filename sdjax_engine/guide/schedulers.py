@@ -12,8 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.request import Sampler, UnreadableCheckpoint
+from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, plan
 from sdjax_engine.samplers.config import unchosen_keys
 from sdjax_engine.samplers.tables import Table

@@ -19,6 +19,8 @@ from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
 from sdjax_engine.denoising.state import Newcomer, SeatState, StartPicture
 from sdjax_engine.denoising.traced import Decoded
+from sdjax_engine.errors import DevicesFailed
+from sdjax_engine.lane.previews import Estimates, compile_previews
 from sdjax_engine.lane.programs import (
     LanePrograms,
     LaterPrograms,
@@ -27,12 +29,12 @@ from sdjax_engine.lane.programs import (
     compile_lane,
 )
 from sdjax_engine.lane.shapes import LaneShapes
+from sdjax_engine.lane.verdicts import read_safety_scores
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.models.safety_checker_config import CONCEPTS, is_found
-from sdjax_engine.request import DevicesFailed, Lane, SafetyScores
+from sdjax_engine.request import Lane, SafetyScores
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,16 +63,6 @@ class Picture:
         return read_safety_scores(scores) if scores.size else None
 
 
-def read_safety_scores(scores: npt.NDArray[np.float32]) -> SafetyScores:
-    """Read a row of the safety checker: its concepts, then those that call for special care."""
-    concepts, special_care = scores[:CONCEPTS], scores[CONCEPTS:]
-    return SafetyScores(
-        flagged=bool(np.asarray(is_found(concepts)).any()),
-        concepts=tuple(map(float, concepts)),
-        special_care=tuple(map(float, special_care)),
-    )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
     """A run that was queued on the devices."""
@@ -86,27 +78,6 @@ class Run:
     def wait(self) -> None:
         """Return when the devices have finished it; raises their error."""
         np.asarray(self.done)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates:
-    """Estimates of the finished latents of all seats, being copied to the host."""
-
-    latents: jax.Array = field(repr=False)
-
-    def fetch(self) -> npt.NDArray[np.float32]:
-        """Wait for the estimates, (seats, h, w, c); raises the devices' error."""
-        return np.asarray(self.latents)
-
-
-def why_no_picture(latents: npt.NDArray[np.float32]) -> str:
-    """Return the reason, as a sentence, why latents (h, w, c) made a picture that is not finite."""
-    if not np.isfinite(latents).all():
-        return (
-            "The steps of this picture came to values that are no numbers: "
-            "another seed, sampler or guidance may work."
-        )
-    return "The picture decoder made values that are no numbers, in float32 too: another seed may work."
 
 
 class DeviceLane:
@@ -136,6 +107,7 @@ class DeviceLane:
         self._queue_decoding = self._decoding_queue()
         self._later = LaterPrograms()
         self._makes_previews = previews
+        self._decodes_previews = previews and model.preview_decoder is not None
         shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
         with_begin = start_pictures or bool(model.networks.further_channels)
         self._use(shapes, self._compiled(shapes, self._later if with_begin else None))
@@ -152,7 +124,9 @@ class DeviceLane:
         self.seats, self.seats_per_device = shapes.seats, shapes.seats_per_device
 
     def _compiled(self, shapes: LaneShapes, later: LaterPrograms | None = None) -> LanePrograms:
-        return compile_lane(shapes, self._compiler, later, previews=self._makes_previews)
+        return compile_lane(
+            *(shapes, self._compiler, later), previews=self._makes_previews, decoded=self._decodes_previews
+        )
 
     @property
     def need(self) -> Need:
@@ -163,6 +137,11 @@ class DeviceLane:
     def retries(self) -> bool:
         """Whether `decode_again` can make more of latents than `decode` did."""
         return self._later.decode_in_float32 is not None
+
+    @property
+    def decodes_previews(self) -> bool:
+        """Whether the estimates of `estimate` are pixels, made by the model's decoder of previews."""
+        return self._programs.previews is not None and self._programs.previews.decodes
 
     @property
     def starts_from_pictures(self) -> bool:
@@ -223,18 +202,12 @@ class DeviceLane:
         return Run(done=done)
 
     def estimate(self, weights: Mapping[int, tuple[float, float]]) -> Estimates:
-        """Estimate the finished latents of these seats, and start to copy them to the host.
+        """Estimate the finished pictures of these seats, and start to copy them to the host.
 
         `weights` are those of `Table.estimates` after the seat's last evaluation.
         """
-        assert self._programs.estimate is not None, "a lane without previews is asked for none"
-        by_seat = np.zeros((self.seats, 2), np.float32)
-        for seat, each in weights.items():
-            by_seat[seat] = each
-        state = self._seated
-        estimated = self._programs.estimate(state.x, state.history, state.start, by_seat)
-        estimated.copy_to_host_async()
-        return Estimates(latents=estimated)
+        assert self._programs.previews is not None, "a lane without previews is asked for none"
+        return self._programs.previews.queue(self._seated, weights)
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         """Decode the pictures in these seats and start to copy them to the host."""
@@ -288,6 +261,18 @@ class DeviceLane:
             self._state = state
             self._model.residency.claim(self.lane, self.need)
         return True
+
+    def claim_without_decoder(self) -> bool:
+        """Claim less memory than `need`, with coarse previews; False where that is not less, or too much."""
+        if not self.decodes_previews:
+            return False
+        self._decodes_previews = False
+        previews = compile_previews(self._shapes, self._compiler, decoded=False)
+        self._programs = replace(self._programs, previews=previews)
+        fits = self._model.residency.claim(self.lane, self.need)
+        if fits:
+            self._compiler.tell(f"previews of {self.lane} are coarse: the devices have no room for a decoder")
+        return fits
 
     def prepare_pictures(self) -> None:
         """Compile the encoding of start pictures; images may start from one afterwards, after `anew` too.

@@ -16,6 +16,7 @@ import numpy as np
 
 from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
 from sdjax_engine.denoising import traced
+from sdjax_engine.lane.previews import PreviewProgram, compile_previews
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
@@ -23,14 +24,14 @@ from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
 
 @dataclass(frozen=True, kw_only=True)
 class LanePrograms:
-    """One lane's compiled programs for a number of seats; without `estimate` it makes no previews."""
+    """One lane's compiled programs for a number of seats; without `previews` it makes none."""
 
     empty: Program
     admit: Program
     denoise: Program
     take: Program
     decode: Program
-    estimate: Program | None = None
+    previews: PreviewProgram | None = None
 
     def working(
         self, begin: Program | None, decode_in_float32: Program | None, *, decodes_in_parallel: bool
@@ -41,7 +42,8 @@ class LanePrograms:
         program. The output of `empty` is the seats' own memory.
         """
         decoding = most_working_memory(self.decode, decode_in_float32)
-        others = most_working_memory(self.admit, self.denoise, self.take, self.estimate, begin)
+        previews = None if self.previews is None else self.previews.program
+        others = most_working_memory(self.admit, self.denoise, self.take, previews, begin)
         return decoding + others if decodes_in_parallel else max(decoding, others)
 
 
@@ -65,11 +67,16 @@ class LaterPrograms:
 
 
 def compile_lane(
-    shapes: LaneShapes, compiler: Compiler, later: LaterPrograms | None = None, *, previews: bool = False
+    shapes: LaneShapes,
+    compiler: Compiler,
+    later: LaterPrograms | None = None,
+    *,
+    previews: bool = False,
+    decoded: bool = False,
 ) -> LanePrograms:
     """Compile the programs of a lane, the longest in a second thread.
 
-    `begin` is compiled for `later` if given, `estimate` with `previews`.
+    `begin` is compiled for `later` if given, the program of previews with `previews`, `decoded` or not.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="compile") as pool:
         denoise = pool.submit(compile_denoise, shapes, compiler)
@@ -80,7 +87,7 @@ def compile_lane(
             admit=compile_admit(shapes, compiler),
             take=compile_take(shapes, compiler),
             decode=compile_decode(shapes, compiler),
-            estimate=compile_estimate(shapes, compiler) if previews else None,
+            previews=compile_previews(shapes, compiler, decoded=decoded) if previews else None,
             denoise=denoise.result(),
         )
 
@@ -136,18 +143,6 @@ def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
         donate=(1,),
         facts=shapes.facts,
         options=devices.network_options(),
-    )
-
-
-def compile_estimate(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(x, history, start, weights) → estimates of the finished latents (seats, h, w, c)."""
-    state = shapes.state
-    return compiler.compile(
-        f"{shapes.lane} estimate",
-        traced.estimate,
-        *(state.x, state.history, state.start, shapes.rows(shapes.seats, 2)),
-        specs=(BY_SEAT,) * 4,
-        facts=shapes.facts,
     )
 
 

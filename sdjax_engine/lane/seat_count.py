@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
-from sdjax_engine.request import DevicesFailed, Lane
+from sdjax_engine.request import Lane
 from sdjax_engine.wording import in_bytes
 
 SEATS_FOLDER = "seats"
@@ -111,10 +112,11 @@ def attempts(first: int) -> Iterator[int]:
 def claimed(compile_it: Callable[[], DeviceLane], lane: Lane, residency: Residency) -> DeviceLane:
     """Compile a lane, claim its memory, then allocate its seats; after an error nothing stays claimed.
 
+    Where there is no room, it gives up the decoder of its previews before any seat.
     Raises NoRoom and the devices' errors.
     """
     device = compile_it()
-    if not residency.claim(lane, device.need):
+    if not (residency.claim(lane, device.need) or device.claim_without_decoder()):
         raise NoRoom(device.need)
     try:
         device.reset()

@@ -11,7 +11,7 @@ import jax
 import numpy.typing as npt
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from sdjax_engine.request import DevicesFailed
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.wording import first_line
 
 YNNPACK = "xla_cpu_experimental_ynn_fusion_type"

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Ledger, Need
-from sdjax_engine.request import DevicesFailed
 from sdjax_engine.wording import in_bytes
 
 PINNED = "pinned_host"

@@ -12,6 +12,7 @@ from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
 from sdjax_engine.denoising import traced
 from sdjax_engine.denoising.state import Encoding
 from sdjax_engine.denoising.traced import Networks, WithLoras
+from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
@@ -21,8 +22,8 @@ from sdjax_engine.model.prepare import Preparation
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.clip_pixels import settle_preprocessing
 from sdjax_engine.models.unet_config import cross_attentions
-from sdjax_engine.request import DevicesFailed, Lane, Offer, UnreadableCheckpoint
-from sdjax_engine.weights import Checkpoint, Parameters
+from sdjax_engine.request import Lane, Offer
+from sdjax_engine.weights import Checkpoint, Component, Parameters
 from sdjax_engine.weights.networks import autoencoder_in_float32
 from sdjax_engine.wording import in_bytes
 
@@ -42,7 +43,9 @@ class ModelArrays(NamedTuple):
 class LoadedModel:
     """A checkpoint whose parameters `residency` keeps on the devices or in the host's memory.
 
-    `preparation` prepares its requests; `networks` are what its programs are traced with. Raises
+    `preparation` prepares its requests; `networks` are what its programs are traced with. With a
+    `preview_decoder`, whose parameters stay on the devices, lanes that are compiled afterwards decode their
+    previews. Raises
     UnreadableCheckpoint where the offer does not suit the checkpoint, DevicesFailed where the devices
     can never hold it.
     """
@@ -67,6 +70,7 @@ class LoadedModel:
         self.vae_scale_factor = checkpoint.vae_scale_factor
         self.checkpoint = checkpoint
         self.residency = residency or Residency(compiler.mesh)
+        self.preview_decoder: Component | None = None
         self._parameters = self.residency.adopt(offer.model, arrays_of(checkpoint, self.loras))
         self._compiler = compiler
         self._encode_lock = threading.Lock()

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import io
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pictures
 from PIL import ImageOps
 
-from sdjax_engine.images import UNREADABLE, encode_png
-from sdjax_engine.request import Image, InvalidRequest, Request
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.images import UNREADABLE
+from sdjax_engine.request import Request
 
 READABLE = ("PNG", "JPEG", "WEBP")
 HALF = 128
@@ -72,13 +73,9 @@ def _flat(picture: Pictures.Image, background: str) -> Pictures.Image:
     return flat
 
 
-def enlarged(image: Image, *, width: int, height: int, strength: float = 0.4) -> Request:
-    """Return the request that paints `image` again from itself in a larger size: the second of two passes."""
-    return replace(
-        image.request,
-        width=width,
-        height=height,
-        init_image=encode_png(image.pixels, image.request),
-        mask_image=None,
-        strength=strength,
+def second_start(pixels: npt.NDArray[np.uint8], second: Request) -> Fitted:
+    """Return the start picture of a second pass: the pixels (height, width, 3) of the first, enlarged."""
+    picture = ImageOps.fit(
+        Pictures.fromarray(pixels), (second.width, second.height), Pictures.Resampling.LANCZOS
     )
+    return Fitted(pixels=np.asarray(picture, np.uint8), mask=np.ones((second.height, second.width), np.bool_))

@@ -6,14 +6,15 @@ No JAX here: the result is plain data and arrays of the host.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
-from sdjax_engine.request import InvalidRequest, Offer, PromptFacts, Request, Sampler, UnreadableCheckpoint
+from sdjax_engine.request import Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
 from sdjax_engine.samplers.tables import Table
 
@@ -50,7 +51,8 @@ class Prepared:
     `texts` are the negative prompt and the prompt, `facts` their counts of tokens; `rows` is the sampler's
     table of `evaluations` rows, padded to (MAX_ROWS, ROW); `estimates` are the weights by which a preview
     estimates the finished latents after each evaluation, (evaluations, 2); `time_ids` are the sizes that the
-    UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers.
+    UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers. `second` is the second
+    pass, whose `picture` is known after the first.
     """
 
     request: Request
@@ -64,6 +66,7 @@ class Prepared:
     init_latent_scale: float
     time_ids: tuple[float, ...]
     loras: SeatRows = field(repr=False)
+    second: Prepared | None = field(default=None, repr=False)
 
 
 class Preparation:
@@ -90,7 +93,16 @@ class Preparation:
 
         `start` is `fitted(request)` where it is known.
         """
-        table = self._planner.table(request)
+        if start is None and request.init_image is not None:
+            start = fitted(request)
+        prepared = self._prepared(request, start, from_picture=start is not None)
+        if request.second_pass is None:
+            return prepared
+        return replace(prepared, second=self._prepared(request.second, None, from_picture=True))
+
+    def _prepared(self, request: Request, start: Fitted | None, *, from_picture: bool) -> Prepared:
+        """Return one pass; `from_picture` says that it starts from a picture, perhaps not known yet."""
+        table = self._planner.table(request, from_picture=from_picture)
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
         tokens, negative_tokens = (
@@ -106,8 +118,6 @@ class Preparation:
         # A lane without guidance has one text, and so has a network that is conditioned on the guidance.
         two_texts = request.guided and not self._networks.takes_guidance
         negative = self._padded(negative_tokens, loras, silent=silent) if two_texts else positive
-        if start is None and request.init_image is not None:
-            start = fitted(request)
         height, width = request.height, request.width
         return Prepared(
             request=request,
@@ -166,7 +176,7 @@ class Planner:
                 f"scheduler_config.json has num_train_timesteps = {error.details['limit']}"
             ) from error
 
-    def table(self, request: Request) -> Table:
+    def table(self, request: Request, *, from_picture: bool = False) -> Table:
         """Return the table of a request within the offer; raises InvalidRequest."""
         if request.sampler not in self.samplers:
             choices = ", ".join(self.samplers)
@@ -175,7 +185,7 @@ class Planner:
             )
         steps, strength = request.num_inference_steps, None
         # A mask with full strength starts from noise, as in the reference: the kept part is blended in.
-        if request.init_image is not None and (request.mask_image is None or request.strength != 1):
+        if from_picture and (request.mask_image is None or request.strength != 1):
             strength = request.strength
         try:
             return plan(request.sampler, steps, self._scheduler_config, strength=strength)

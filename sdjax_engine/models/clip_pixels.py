@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.config import Config, as_tuple, refuse
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.wording import first_line, quoted
 
 NAME = "CLIPImageProcessor"

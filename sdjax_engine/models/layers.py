@@ -16,8 +16,8 @@ from flax import nnx
 from jax import Array
 from jax.typing import DTypeLike
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.activations import Activation
-from sdjax_engine.request import UnreadableCheckpoint
 
 Adapter = Callable[[Array], Array]
 Padding = int | tuple[tuple[int, int], tuple[int, int]]
@@ -157,10 +157,15 @@ class Upsample2D(nnx.Module):
 
     def __call__(self, x: Array, size: tuple[int, int] | None = None) -> Array:
         """`size` (height, width) is that of the skip connection where it is odd: one row or column less."""
-        n, height, width, channels = x.shape
-        x = jnp.broadcast_to(x[:, :, None, :, None, :], (n, height, 2, width, 2, channels))
-        x = x.reshape(n, 2 * height, 2 * width, channels)
+        x = doubled(x)
         return self.conv(x if size is None else x[:, : size[0], : size[1]])
+
+
+def doubled(x: Array) -> Array:
+    """Return pictures (n, h, w, channels) of twice the height and width, each pixel repeated."""
+    n, height, width, channels = x.shape
+    x = jnp.broadcast_to(x[:, :, None, :, None, :], (n, height, 2, width, 2, channels))
+    return x.reshape(n, 2 * height, 2 * width, channels)
 
 
 class TimestepEmbedding(nnx.Module):

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.request import Sampler
 from sdjax_engine.samplers.config import SchedulerConfig, unchosen_keys
 from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.ddpm import DDPM

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.samplers.tables import Table
 
 Beta = Annotated[float, Field(gt=0, lt=1)]

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from sdjax_engine.request import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.samplers.config import Beta, Off, SchedulerConfig
 from sdjax_engine.samplers.schedules import alphas_cumprod, x_0_weights
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # type: ignore[import-untyped]  # the whole: it loads `special` when that is first asked for
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.samplers.config import SchedulerConfig
 
 Array = npt.NDArray[np.float64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.samplers.config import SchedulerConfig
 from sdjax_engine.samplers.schedules import (
     Array,

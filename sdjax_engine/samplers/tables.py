@@ -53,7 +53,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.request import MAX_STEPS, UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.request import MAX_STEPS
 
 HISTORY = 4
 """How many earlier h the device keeps: h_1 … h_4."""

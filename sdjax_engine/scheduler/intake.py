@@ -14,7 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 
-from sdjax_engine.request import EngineClosed, EngineError, Image, Lane
+from sdjax_engine.errors import EngineClosed, EngineError
+from sdjax_engine.request import Image, Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
@@ -123,7 +124,7 @@ class Intake:
         if self._arrivals or self._cancelled or self._opened or self._look_again or self._dropping:
             return True
         turn_at = scheduler.next_turn_at
-        if turn_at is not None and turn_at <= self._clock():
+        if scheduler.onward or (turn_at is not None and turn_at <= self._clock()):
             return True
         if any(self._failure(wanted) for wanted in self._unserved):
             return True
@@ -141,7 +142,8 @@ class Intake:
             if can_paint(scheduler, wanted) or self._failure(wanted) is not None
         ]
         answers: list[Callable[[], object]] = []
-        for pending in [*(each for wanted in settled for each in self._unserved.pop(wanted)), *arrivals]:
+        served = [each for wanted in settled for each in self._unserved.pop(wanted)]
+        for pending in [*served, *arrivals, *reversed(scheduler.onward)]:
             wanted = wanted_by(pending)
             if can_paint(scheduler, wanted):
                 scheduler.join(pending)
@@ -149,6 +151,7 @@ class Intake:
                 answers.append(partial(pending.fail, error))
             else:
                 self._unserved.setdefault(wanted, {})[pending] = None
+        scheduler.onward = []
         for pending in cancelled:
             self._drop(scheduler, pending)
         if self._dropping:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,10 +43,13 @@ class Run(Protocol):
 
 
 class Estimates(Protocol):
-    """Estimates of the finished latents of every seat, on their way from the devices."""
+    """Estimates of the finished pictures of every seat, on their way from the devices."""
 
-    def fetch(self) -> npt.NDArray[np.float32]:
-        """Wait for the estimates, (seats, h, w, c); raises the error of the devices."""
+    def fetch(self) -> npt.NDArray[Any]:
+        """Wait for the estimates; raises the error of the devices.
+
+        They are latents (seats, h, w, c) float32, or pixels (seats, h, w, 3) uint8 where the devices decode.
+        """
         ...
 
 
@@ -95,6 +98,11 @@ class SeatDevices(Protocol):
         ...
 
     @property
+    def decodes_previews(self) -> bool:
+        """Whether estimates are pixels."""
+        ...
+
+    @property
     def move_seconds(self) -> float:
         """How long `bring` takes; 0 where there is nothing to move."""
         ...
@@ -124,7 +132,7 @@ class SeatDevices(Protocol):
         ...
 
     def estimate(self, weights: Mapping[int, tuple[float, float]]) -> Estimates:
-        """Estimate the finished latents of these seats by the weights of `Table.estimates`."""
+        """Estimate the finished pictures of these seats by the weights of `Table.estimates`."""
         ...
 
     def decode(self, seats: Sequence[int]) -> Mapping[int, Picture]:

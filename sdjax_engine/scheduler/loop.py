@@ -24,9 +24,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.lane.device_lane import why_no_picture
+from sdjax_engine.errors import EngineError, PaintingFailed
+from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
-from sdjax_engine.request import EngineError, Image, Lane, PaintingFailed, Trouble
+from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, moving_mean
 from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 from sdjax_engine.scheduler.pending import PendingRequest
@@ -49,7 +50,8 @@ Answer = TypeVar("Answer")
 class Scheduler:
     """The requests of the engine and the work on them; used by one thread at a time.
 
-    `queues` are those of the open lanes; `landed` counts the batches that the devices have finished.
+    `queues` are those of the open lanes; `landed` counts the batches that the devices have finished. `onward`
+    requests have finished the first pass of two and wait for the lane of the second; the newest is the last.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Scheduler:
     ) -> None:
         self.watchdog = watchdog
         self.landed = 0
+        self.onward: list[PendingRequest] = []
         self._table = RequestTable(queues)
         self.queues: Mapping[Lane, LaneQueue] = self._table.queues
         self._clock = clock
@@ -84,7 +87,7 @@ class Scheduler:
         self._table.queues[queue.lane] = queue
 
     def join(self, pending: PendingRequest) -> None:
-        """Put a request at the end of its lane's queue."""
+        """Put a request at the end of its lane's queue; at the front for its second pass."""
         self._table.join(pending, self._clock())
 
     def leave(self, pending: PendingRequest) -> None:
@@ -130,6 +133,7 @@ class Scheduler:
         other = Scheduler({}, clock=self._clock, watchdog=watchdog)
         other._table = self._table.restarted()
         other.queues = other._table.queues
+        other.onward = list(self.onward)
         return other
 
     def _ready_queues(self) -> dict[LaneQueue, Readiness]:
@@ -209,9 +213,11 @@ class Scheduler:
         if batch.evaluations:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
             queue.learn_run(seconds, batch.evaluations)
+            if queue.previews is not None:
+                queue.previews.worked(seconds)
         if batch.queueing is not None:
             queue.slowest_queueing.add(batch.queueing)
-        previews = self._fetch_previews(batch) if batch.estimates is not None else {}
+        previews = self._fetch_previews(batch, landed_at) if batch.estimates is not None else {}
         for span in batch.spans:
             span.request.tell(span.stop, preview=previews.get(span.seat))
         if batch.pictures:
@@ -246,33 +252,40 @@ class Scheduler:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
         negative, prompt = pending.prepared.facts
         image = Image(
-            request=pending.prepared.request,
+            request=pending.request,
             pixels=pixels,
-            seconds=seconds,
+            seconds=seconds + (pending.seconds_of_first_pass or 0.0),
             prompt=prompt,
             negative_prompt=negative,
             safety=safety,
         )
         self._table.remove(pending)
-        pending.give(image)
-        if queue.previews is not None and queue.previews.latent_rgb.learns:
+        if pending.prepared.second is None:
+            pending.give(image)
+        else:
+            pending.begin_second_pass(image)
+            self.onward.append(pending)
+        learns = queue.previews is not None and queue.previews.latent_rgb.learns
+        if queue.previews is not None and learns and not queue.device.decodes_previews:
             with without_previews(queue):
                 queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)
 
     def _queue_estimates(self, batch: InFlightBatch, previews: Previews) -> None:
         """Queue the estimates for the previews that are due after a run."""
-        if weights := previews.due(batch.spans, batch.queued_at):
+        device = batch.queue.device
+        if weights := previews.due(batch.spans, batch.queued_at, decoded=device.decodes_previews):
             with without_previews(batch.queue):
-                batch.estimates = self._call(batch.queue, 1, batch.queue.device.estimate, weights)
+                batch.estimates = self._call(batch.queue, 1, device.estimate, weights)
                 batch.previewed = list(weights)
 
-    def _fetch_previews(self, batch: InFlightBatch) -> Mapping[int, npt.NDArray[np.uint8]]:
+    def _fetch_previews(self, batch: InFlightBatch, landed_at: float) -> Mapping[int, npt.NDArray[np.uint8]]:
         """Wait for the previews after a run that has landed, by seat."""
         queue = batch.queue
         if batch.estimates is not None and queue.previews is not None:
             with without_previews(queue):
-                latents = self._call(queue, 1, batch.estimates.fetch)
-                return queue.previews.pixels(latents, batch.previewed)
+                estimates = self._call(queue, 1, batch.estimates.fetch)
+                queue.previews.took(self._clock() - landed_at)
+                return queue.previews.pixels(estimates, batch.previewed)
         return {}
 
     def _decode_again(self, queue: LaneQueue, pending: PendingRequest, picture: Picture) -> None:

@@ -1,6 +1,6 @@
 """A request on its way through the engine: its state, its future, and the one answer that it gets.
 
-    ┌─────────────── started again ◄──────────────┐
+    ┌──── started again, or its second pass ◄─────┐
 WAITING ──► SEATED ──► IN_FLIGHT ──► DECODED ──► ANSWERED
                            └─ decoded again ┘
 """
@@ -11,15 +11,17 @@ import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.errors import EngineError
+from sdjax_engine.model.pictures import second_start
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import EngineError, Image, OnProgress, Progress, Trouble
+from sdjax_engine.request import Image, OnProgress, Progress, Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,8 @@ class PendingRequest:
     The future may be cancelled at any moment, from any thread; the cancellation or the answer counts,
     whichever comes first. With `previews`, its progress brings previews. `attempts` counts how often the
     request was started again; `decoded_again` says whether its latents have been decoded a second time.
+    `prepared` and `lane` are those of the pass that it is in, and `request` is the whole request.
+    `seconds_of_first_pass` is None before the second.
     """
 
     prepared: Prepared
@@ -66,7 +70,15 @@ class PendingRequest:
 
     def __post_init__(self) -> None:
         """Make a cancellation the answer at once, wherever the request is."""
-        self.lane = self.prepared.request.lane
+        first, second = self.prepared, self.prepared.second
+        self.request, self.lane = first.request, first.request.lane
+        self.seconds_of_first_pass: float | None = None
+        self._steps = self.request.num_inference_steps
+        self._work = work_of(first)
+        self._work_done = 0.0
+        if second is not None:
+            self._steps += second.request.num_inference_steps
+            self._work += work_of(second)
         self.future.add_done_callback(self._note_cancellation)
 
     @property
@@ -88,6 +100,19 @@ class PendingRequest:
                 raise ValueError(f"a request that is {self._state.name} cannot be {state.name} next")
             self._state = state
 
+    def begin_second_pass(self, image: Image) -> None:
+        """Wait for a seat of the second pass, which starts from the picture of the first."""
+        first, second = self.prepared, self.prepared.second
+        assert second is not None, "a request of one pass has no second"
+        start = second_start(image.pixels, second.request)
+        with self._lock:
+            if not self.answered:
+                self.seconds_of_first_pass = image.seconds
+                self.prepared, self.lane = replace(second, picture=start), second.request.lane
+                self.decoded_again = False
+                self._work_done = work_of(first)
+                self._state = State.WAITING
+
     def give(self, image: Image) -> None:
         """Answer with the picture, unless the request is answered or cancelled already."""
         if self._may_answer():
@@ -98,15 +123,29 @@ class PendingRequest:
         if self._may_answer():
             self.future.set_exception(error)
 
-    def tell(self, evaluation: int, *, preview: npt.NDArray[np.uint8] | None = None) -> None:
+    def tell(
+        self,
+        evaluation: int,
+        *,
+        preview: npt.NDArray[np.uint8] | None = None,
+        trouble: Trouble | None = None,
+    ) -> None:
         """Call the caller back with the step that is reached; an error of the callback is logged."""
-        steps = self.prepared.request.num_inference_steps
-        step = round(evaluation / self.prepared.evaluations * steps)
-        self._tell(Progress(step=step, steps=steps, preview=preview))
+        done = self._work_done + work_of(self.prepared) * evaluation / self.prepared.evaluations
+        step = round(done / self._work * self._steps)
+        self._tell(
+            Progress(
+                step=step,
+                steps=self._steps,
+                trouble=trouble,
+                preview=preview,
+                in_second_pass=self.seconds_of_first_pass is not None,
+            )
+        )
 
     def tell_trouble(self, trouble: Trouble) -> None:
         """Call the caller back with the reason why the request is started again."""
-        self._tell(Progress(step=0, steps=self.prepared.request.num_inference_steps, trouble=trouble))
+        self.tell(0, trouble=trouble)
 
     def _tell(self, progress: Progress) -> None:
         if self.on_progress is None or self.answered:
@@ -127,3 +166,8 @@ class PendingRequest:
                 return False
             self._state = State.ANSWERED
         return self.future.set_running_or_notify_cancel()
+
+
+def work_of(prepared: Prepared) -> float:
+    """Return the work of one pass: evaluations × pixels."""
+    return prepared.evaluations * prepared.request.height * prepared.request.width

@@ -61,9 +61,13 @@ class RequestTable:
         self.present: dict[PendingRequest, None] = {}
 
     def join(self, pending: PendingRequest, now: float) -> None:
-        """Put a request at the end of its lane's queue."""
+        """Put a request at the end of its lane's queue; at the front for its second pass."""
         self.present[pending] = None
-        self.queues[pending.lane].seats.join(pending, pending.prepared.evaluations, now=now)
+        seats, evaluations = self.queues[pending.lane].seats, pending.prepared.evaluations
+        if pending.seconds_of_first_pass is not None:
+            seats.rejoin([(pending, evaluations)], alone=False, now=now)
+        else:
+            seats.join(pending, evaluations, now=now)
 
     def take_seats(self, queue: LaneQueue, now: float) -> list[Placement[PendingRequest]]:
         """Give the free seats of a lane to the requests that have waited longest."""

@@ -12,7 +12,8 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from sdjax_engine.request import EngineClosed, Lane
+from sdjax_engine.errors import EngineClosed
+from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler

@@ -14,6 +14,7 @@ import jax
 
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped
 from sdjax_engine.config import EngineConfig
+from sdjax_engine.errors import DevicesFailed, EngineError
 from sdjax_engine.lane import seat_count as room
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_begin
@@ -24,12 +25,13 @@ from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.latent_rgb import FOLDER, LatentRGB
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
-from sdjax_engine.request import DevicesFailed, EngineError, Lane, Offer
+from sdjax_engine.request import Lane, Offer
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
 from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.startup.preview_decoders import add_preview_decoders
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import Step
 from sdjax_engine.weights import load_checkpoint
@@ -87,6 +89,7 @@ class Registry:
         """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
         with refused_by_devices():
             models = load_models(config, compiler, residency)
+            add_preview_decoders(config, models, compiler, residency)
         wanted = config.lanes
         if wanted is None:
             wanted = tuple(lane for model in models.values() for lane in lanes(model.offer))
@@ -176,7 +179,9 @@ class Registry:
             if model not in self._latent_rgb:
                 file = None if folder is None else folder / FOLDER / f"{loaded.fingerprint[:20]}.json"
                 self._latent_rgb[model] = LatentRGB(loaded.latent_channels, file)
-            return Previews(seconds=seconds, latent_rgb=self._latent_rgb[model])
+            return Previews(
+                seconds=seconds, most_share=self.config.preview_share, latent_rgb=self._latent_rgb[model]
+            )
 
     @property
     def _found(self) -> FoundSeats:
@@ -188,7 +193,7 @@ class Registry:
         return [
             *(sorted(map(str, self.lanes)), self.config.dtype, self.config.start_pictures),
             *(self.residency.budget, [model.fingerprint for model in self.models.values()]),
-            devices.report(self.compiler.mesh)[0],
+            *(devices.report(self.compiler.mesh)[0], [spec.preview_decoder for spec in self.config.models]),
         ]
 
     def steps(self, thread: EngineThread) -> list[Step]:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from sdjax_engine.compiling.code_digest import source_digest
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.cache_file import Placed, Writer, fits, kept_arrays
 from sdjax_engine.weights.contents import files_of
 from sdjax_engine.weights.digests import Digests

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.prompts import Tokenizer
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.checkpoint import scale_of
 from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.networks import Part

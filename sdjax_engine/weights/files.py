@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.file_names import INDEX, PICKLES, Report, is_hub_id, stem_of
 from sdjax_engine.weights.headers import WHY_NO_PICKLES
 
@@ -46,11 +46,13 @@ def find_source(
     )
 
 
-def weight_files(folder: Path, *, variant: str | None) -> tuple[Path, ...]:
+def weight_files(folder: Path, *, variant: str | None, stem: str | None = None) -> tuple[Path, ...]:
     """Return the safetensors files of the component in `folder`: of the variant, else without one.
-    Raises UnreadableCheckpoint where there are none, with a sentence of its own for pickles.
+
+    Their names begin with `stem` (None: as the folder's name has it). Raises UnreadableCheckpoint where there
+    are none, with a sentence of its own for pickles.
     """
-    stem = stem_of(folder.name)
+    stem = stem or stem_of(folder.name)
     for mark in (f".{variant}", "") if variant else ("",):
         whole = folder / f"{stem}{mark}.safetensors"
         if whole.is_file():

@@ -21,8 +21,8 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import tqdm as hub_tqdm
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.file_names import INDEX, STEMS, TEXT_FILES, Report, weight_patterns
 from sdjax_engine.wording import first_line
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy.typing as npt
 from jax.typing import DTypeLike
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.blueprint import Parameters
 from sdjax_engine.weights.cache import FOLDER, Cache
 from sdjax_engine.weights.cache_file import Placed

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import safe_open
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.lora_bank import LayerShape
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.headers import read_header
 from sdjax_engine.weights.lora_names import Place, Role, other_kind, spellings, split_key
 from sdjax_engine.weights.lora_patterns import find_pattern

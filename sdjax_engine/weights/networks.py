@@ -10,11 +10,12 @@ from typing import Any
 import jax
 from jax.typing import DTypeLike
 
+from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.models.autoencoder_tiny_config import settle_autoencoder_tiny_config
 from sdjax_engine.models.clip_text_config import settle_projected_text_config, settle_text_config
 from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
 from sdjax_engine.models.unet_config import settle_unet_config
 from sdjax_engine.models.vae_config import settle_vae_config
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.blueprint import Blueprint
 from sdjax_engine.weights.tensors import Parameter, Stored, find_problems
 from sdjax_engine.wording import first_line
@@ -33,6 +34,7 @@ KINDS = {
     "CLIPTextModelWithProjection": Kind(home="clip_text", settle=settle_projected_text_config),
     "UNet2DConditionModel": Kind(home="unet", settle=settle_unet_config),
     "AutoencoderKL": Kind(home="vae", settle=settle_vae_config),
+    "AutoencoderTiny": Kind(home="autoencoder_tiny", settle=settle_autoencoder_tiny_config),
     "StableDiffusionSafetyChecker": Kind(home="safety_checker", settle=settle_safety_checker_config),
 }
 

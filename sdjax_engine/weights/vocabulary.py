@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.prompts import Tokenizer
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.file_names import TOKENIZER_FILES, Report
 
 HUB_ID = "openai/clip-vit-large-patch14"  # the reference's source

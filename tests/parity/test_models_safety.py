@@ -14,6 +14,7 @@ from diffusers.pipelines.stable_diffusion import safety_checker as reference
 from networks import Array, Filled, channels_first, noise
 from PIL import Image
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels, settle_preprocessing
 from sdjax_engine.models.safety_checker import (
     Scores,
@@ -22,7 +23,6 @@ from sdjax_engine.models.safety_checker import (
     flagged,
 )
 from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
-from sdjax_engine.request import UnreadableCheckpoint
 
 pytestmark = pytest.mark.parity
 

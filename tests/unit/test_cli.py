@@ -14,6 +14,7 @@ from recipes import RECIPE, origin
 
 from bot.cli import main
 from bot.store import Store
+from bot.store.moderation import Restriction
 
 
 @pytest.fixture(autouse=True)
@@ -170,12 +171,45 @@ def test_forget_deletes_a_person_or_a_server(
     assert capsys.readouterr().out == "0 requests are forgotten, with their pictures.\n"
 
 
-def test_forget_needs_either_a_person_or_a_server(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    config = tmp_path / "config.toml"
+    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
+    person, server = ["--config", str(config), "--user", "11"], ["--config", str(config), "--server", "21"]
+    assert run(monkeypatch, "block", *person, "--hours", "2", "--reason", "spam") == 0
+    assert run(monkeypatch, "block", *server) == 0
+    assert capsys.readouterr().out == "Person 11 is blocked for 2 h.\nServer 21 is blocked.\n"
+    blocks = asyncio.run(_standing(database))
+    assert [(each.scope.guild_id, each.scope.user_id) for each in blocks] == [(0, 11), (21, 0)]
+    person_block, server_block = blocks
+    assert person_block.until == pytest.approx(person_block.at + 2 * 3600, abs=1)
+    assert (person_block.reason, person_block.by, server_block.until) == ("spam", 0, None)
+    for whose in (person, server, person):
+        assert run(monkeypatch, "unblock", *whose) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Person 11 is blocked no longer.",
+        "Server 21 is blocked no longer.",
+        "Person 11 is not blocked.",
+    ]
+    assert asyncio.run(_standing(database)) == []
+
+
+@pytest.mark.parametrize("command", ["forget", "block", "unblock"])
+def test_a_command_about_somebody_says_about_whom(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     for whose in ([], ["--user", "11", "--server", "21"]):
-        assert run(monkeypatch, "forget", "--config", "config.toml", *whose) == 2
+        assert run(monkeypatch, command, "--config", "config.toml", *whose) == 2
         assert "--user ID or --server ID" in capsys.readouterr().err
+
+
+async def _standing(database: str) -> list[Restriction]:
+    store = await Store.open(database)
+    found = await store.moderation.standing(user_id=11, channel_id=31, guild_id=21)
+    await store.close()
+    return found
 
 
 async def _ask(database: str, numbers: list[int]) -> None:
@@ -190,4 +224,4 @@ def test_help_names_every_command(
 ) -> None:
     assert run(monkeypatch, "--help") == 0
     told = capsys.readouterr().out
-    assert all(name in told for name in ("demo", "run", "front", "worker", "imagine", "devices"))
+    assert all(name in told for name in ("demo", "run", "front", "worker", "imagine", "devices", "block"))

@@ -11,9 +11,10 @@ from engines import TINY
 from safetensors.numpy import save_file
 
 from sdjax_engine.config import ModelSpec
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.loras import BankRows, LoraBank, read_all
 from sdjax_engine.models.lora_bank import LayerShape
-from sdjax_engine.request import InvalidRequest, Lora, UnreadableCheckpoint
+from sdjax_engine.request import Lora
 from sdjax_engine.weights.lora_names import Place
 
 BANK = LoraBank(spans={"ink": BankRows(first=1, rank=2), "wash": BankRows(first=3, rank=1)}, rank=4)

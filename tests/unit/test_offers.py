@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 from engines import TINY
 
-from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_STEPS, InvalidRequest, Lora, Request
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_STEPS, Lora, Request
 
 INK = Lora(name="ink")
 WITH_LORAS = dataclasses.replace(TINY, loras=("ink", "fog"))

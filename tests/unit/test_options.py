@@ -26,7 +26,8 @@ from bot.front.options import (
 )
 from bot.jobs import MAX_VARIANTS, Recipe
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import MAX_SEED, InvalidRequest, Lora, Offer, Sampler
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler
 
 SMALL = Offer(
     model="small",

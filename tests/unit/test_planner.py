@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from engines import PLAIN, TINY, like
 
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.prepare import Planner
-from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
+from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import plan
 
 SD: dict[str, Any] = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012}

@@ -31,7 +31,7 @@ def test_after_too_many_restarts_the_next_is_refused_until_the_first_are_old() -
 
 DYING = """
 import sys, types
-from sdjax_engine.request import EngineClosed
+from sdjax_engine.errors import EngineClosed
 
 def die(config):
     print("painting with", config.engine.cpu_devices, flush=True)

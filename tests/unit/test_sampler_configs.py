@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from schedules import FLOW, ON_NOISE, SD
 
-from sdjax_engine.request import InvalidRequest, Sampler, UnreadableCheckpoint
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.images import SAMPLER_LABELS
-from sdjax_engine.request import SAMPLER_ALIASES, InvalidRequest, Sampler, parse_sampler
+from sdjax_engine.request import SAMPLER_ALIASES, Sampler, parse_sampler
 
 MOST_CHOICES = 25
 """Of an option of a Discord command."""

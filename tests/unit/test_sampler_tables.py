@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from schedules import FLOW, ON_NOISE, SD, config_for
 
-from sdjax_engine.denoising import traced
+from sdjax_engine.denoising import previews
 from sdjax_engine.denoising.state import StartPicture
-from sdjax_engine.request import InvalidRequest, Sampler
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import plan
 from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep
@@ -69,7 +70,7 @@ def estimates(table: Table, *, network: Any, z0: jax.Array) -> Iterator[jax.Arra
     """What a preview after each evaluation shows of one seat."""
     every = states(table, network=network, z0=z0)
     for weights, (x, history) in zip(table.estimates, every, strict=True):
-        yield traced.estimate(x, history, no_start(x), jnp.asarray(weights)[None])[0]
+        yield previews.estimate(x, history, no_start(x), jnp.asarray(weights)[None])[0]
 
 
 def no_start(x: jax.Array) -> StartPicture:

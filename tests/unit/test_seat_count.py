@@ -10,12 +10,13 @@ from typing import Any
 import jax
 import pytest
 
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane import seat_count
 from sdjax_engine.lane.seat_count import FoundSeats, open_lane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
-from sdjax_engine.request import DevicesFailed, Lane
+from sdjax_engine.request import Lane
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
 NOWHERE = FoundSeats(folder=None, facts=lambda: None)
@@ -31,6 +32,9 @@ class Compiled:
     @property
     def need(self) -> Need:
         return Need(held=10 * self.seats_per_device, working=20 * self.seats_per_device)
+
+    def claim_without_decoder(self) -> bool:
+        return False
 
     def reset(self) -> None:
         self.allocate()

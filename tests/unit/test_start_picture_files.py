@@ -11,8 +11,8 @@ from engines import like
 from PIL import Image
 from PIL.ExifTags import Base
 
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.model.pictures import fitted
-from sdjax_engine.request import InvalidRequest
 
 SIDE = 16
 RAMP = np.repeat(np.arange(0, 256, 16, dtype=np.uint8)[None], SIDE, axis=0)  # dark to the left

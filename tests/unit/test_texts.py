@@ -18,11 +18,12 @@ import bot
 from bot.config import Config
 from bot.delivery import render, result
 from bot.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
-from bot.front.commands import commands
+from bot.front.commands import commands, menus
 from bot.texts import LANGUAGES, MISTAKES, Texts
-from sdjax_engine.request import SAMPLER_NAMES, InvalidRequest, Sampler, parse_sampler
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import SAMPLER_NAMES, Sampler, parse_sampler
 
-OFFER = replace(Config().models[0].offer, loras=("ink",))
+OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)))
 ROOT = Path(bot.__file__).parent
 SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that are of one number
 KEYWORDS = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "locale_str": None}
@@ -50,6 +51,7 @@ def said_by_the_code() -> Iterator[str]:
             assert isinstance(command, Command)
             yield command.name
             yield from (parameter.name for parameter in command.parameters)
+    yield from (menu.name for menu in menus())
     yield from MISTAKES.values()
     yield from result.FAILURES.values()
     yield from render.TROUBLES.values()

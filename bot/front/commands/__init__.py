@@ -1,26 +1,29 @@
-"""The slash commands, one to a module: a thin skin over functions that need no Discord."""
+"""The commands, one to a module: a thin skin over functions that need no Discord."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.front.command_tree import Command, Group
+from bot.front.command_tree import Command, Group, MessageMenu
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.help import help_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
+from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.rules import rules_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
 from bot.front.commands.style import style_group
+from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.commands.wildcard import wildcard_group
 from sdjax_engine.request import Offer
 
 
 def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command | Group]:
-    """Return all commands, with the options of `offers`; with `keywords`, prompts suggest some."""
+    """Return all slash commands, with the options of `offers`; with `keywords`, prompts suggest some."""
     return [
         imagine_command(offers, keywords=keywords),
         queue_command(),
@@ -31,6 +34,12 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         settings_command(),
         style_group(),
         wildcard_group(),
+        rules_group(),
         privacy_command(),
         help_command(),
     ]
+
+
+def menus() -> list[MessageMenu]:
+    """Return the commands in the menu of every message."""
+    return [use_recipe_menu(), paint_from_menu()]

@@ -13,12 +13,15 @@ from bot.front.command_tree import Command, make_command
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options, samplers_of
+from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.rules import rules_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
 from bot.front.commands.style import style_group
+from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.commands.wildcard import wildcard_group
 from bot.front.first_answers import say
 from bot.front.options import size_name
@@ -102,7 +105,7 @@ def help_text(offers: Sequence[Offer], limits: Limits, *, texts: Texts, names: T
             *(texts.line(sentence, mark="- ") for sentence in _limits(limits, texts)),
             _heading(texts.gettext("Other commands")),
             *_other_commands(texts, names),
-            *_after_words(texts),
+            *_after_words(texts, names),
         ]
     )
 
@@ -175,6 +178,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         settings_command(),
         style_group(),
         wildcard_group(),
+        rules_group(),
         privacy_command(),
     ):
         name = names.pgettext("name", command.name)
@@ -182,8 +186,14 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         yield texts.line(f"{texts.isolated(f'**/{name}**')} {described}", mark="- ")
 
 
-def _after_words(texts: Texts) -> list[str]:
+def _after_words(texts: Texts, names: Texts) -> list[str]:
     return [
+        texts.gettext(
+            "In the menu of any message, under **Apps**: **{recipe}** fills a form with what its picture was "
+            "painted with, and **{picture}** starts from its picture.",
+            recipe=names.pgettext("name", use_recipe_menu().name),
+            picture=names.pgettext("name", paint_from_menu().name),
+        ),
         texts.gettext(
             "Under a picture, **{again}** paints the same with the next seed and **{delete}** removes it. "
             "While you wait, **{cancel}** stops it.",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
-from bot.errors import StoreUnavailable, UserMistake
-from bot.files import KeptFile
 from bot.front.answers import add
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.options import (
@@ -21,34 +17,32 @@ from bot.front.options import (
     Asked,
     find_offer,
     hint_of,
+    hires_choices,
     lora_choices,
     may_expand,
     parse,
     size_choices,
-    start_from,
 )
 from bot.front.pasting import Pasted, filled_from, name_differences
 from bot.front.permutations import ask_permutations
-from bot.front.pictures import Picture
 from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
-from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.front.services import Interaction, services_of
+from bot.front.start_pictures import SentFile, started_from
 from bot.front.styles import suggest_styles
 from bot.front.styling import STYLE
 from bot.front.wildcards import drawn
 from bot.jobs import MAX_VARIANTS, Recipe
 from bot.texts import Texts, shown
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_PROMPT_CHARACTERS,
     MAX_SEED,
     SAMPLER_NAMES,
-    InvalidRequest,
     Offer,
     Sampler,
 )
-
-log = logging.getLogger(__name__)
 
 SHOWN_FLAG = 40
 IMAGE, MASK = "image", "mask"  # the options that take a file
@@ -71,6 +65,8 @@ def imagine_command(offers: Sequence[Offer], *, keywords: bool = False) -> Comma
 def imagine_options(offers: Sequence[Offer]) -> list[Option]:
     """Return the options in the order of Discord's display; an option without a choice is left out."""
     options = [*_words_and_numbers(offers), *_start_options()]
+    if any(offer.larger_sizes(size) for offer in offers for size in offer.sizes):
+        options.append(_hires_option())
     options.append(_style_option())
     options.append(
         Option(
@@ -174,6 +170,15 @@ def _start_options() -> list[Option]:
     ]
 
 
+def _hires_option() -> Option:
+    return Option(
+        name="hires",
+        description=locale_str("A second pass in a larger size: size, strength and steps, or 2x."),
+        kind=Range[str, 1, MAX_CHOICE],
+        autocomplete=suggest_hires,
+    )
+
+
 def _lora_option() -> Option:
     return Option(
         name="lora",
@@ -214,19 +219,21 @@ async def imagine(
     recipe = parse(asked, services.offers)
     for attachment, name in ((image, IMAGE), (mask, MASK)):
         if attachment is not None:
-            services.attachments.check(attachment, what=_called(name, interaction))
+            services.attachments.check(attachment.size, what=_called(name, interaction))
     expands = may_expand(asked.prompt) and not (pasted and pasted.literal)
     if expands and await ask_permutations(interaction, asked, private=private):
         return
     if image is None:
         origin = await accept(interaction, private=private)
-        asked, recipe, unsuitable = await _filled(interaction, asked, recipe, pasted)
+        asked, recipe, unsuitable = await filled(interaction, asked, recipe, pasted)
         job = await enqueue(interaction, recipe, origin)
     else:
         origin = await accept(interaction, private=private, files=1 if mask is None else 2)
         await check_caps(interaction, origin)
-        asked, recipe, unsuitable = await _filled(interaction, asked, recipe, pasted)
-        async with _started_from(interaction, recipe, asked, image=image, mask=mask) as started:
+        asked, recipe, unsuitable = await filled(interaction, asked, recipe, pasted)
+        start = _sent(image, IMAGE, interaction)
+        hole = None if mask is None else _sent(mask, MASK, interaction)
+        async with started_from(interaction, recipe, asked, image=start, mask=hole) as started:
             job = await enqueue(interaction, started, origin)
     await announce(interaction, job)
     if unsuitable:
@@ -236,8 +243,8 @@ async def imagine(
     await hint(interaction, recipe.prompt)
 
 
-async def _filled(
-    interaction: Interaction, asked: Asked, recipe: Recipe, pasted: Pasted | None
+async def filled(
+    interaction: Interaction, asked: Asked, recipe: Recipe, pasted: Pasted | None = None
 ) -> tuple[Asked, Recipe, list[str]]:
     """Draw the words for wildcards, then do as `preferred`; a pasted recipe needs no preferences."""
     if may_expand(asked.prompt) and not (pasted and pasted.literal):
@@ -266,49 +273,8 @@ async def hint(interaction: Interaction, prompt: str) -> None:
     )
 
 
-@asynccontextmanager
-async def _started_from(
-    interaction: Interaction, recipe: Recipe, asked: Asked, *, image: Attachment, mask: Attachment | None
-) -> AsyncIterator[Recipe]:
-    """Fetch, clean and keep the start picture; a refused request leaves no file."""
-    services = services_of(interaction)
-    picture, hole = await _clean(interaction, image=image, mask=mask)
-    kept: list[KeptFile] = []
-    try:
-        for png in (picture.png, hole):
-            if png is not None:
-                kept.append(await services.files.keep_for_now(png, ".png"))
-        yield start_from(
-            recipe,
-            asked,
-            find_offer(recipe.model, services.offers),
-            size=(picture.width, picture.height),
-            picture=kept[0].name,
-            mask=None if hole is None else kept[1].name,
-        )
-    except (InvalidRequest, StoreUnavailable, UserMistake):
-        await _take_back(services, kept)
-        raise
-
-
-async def _take_back(services: Services, kept: Sequence[KeptFile]) -> None:
-    """Delete the files of a refused request; while the queue is unavailable, the sweep finds them later."""
-    try:
-        await services.files.take_back(kept)
-    except StoreUnavailable as error:
-        log.warning("%d files of a refused request wait for the sweep: %s", len(kept), error)
-
-
-async def _clean(
-    interaction: Interaction, *, image: Attachment, mask: Attachment | None
-) -> tuple[Picture, bytes | None]:
-    """Return the start picture and its mask: the mask that was sent, or else the transparent part."""
-    attachments, sender = services_of(interaction).attachments, sender_of(interaction)
-    async with attachments.turn(sender):
-        picture = await attachments.picture(image, what=_called(IMAGE, interaction), sender=sender)
-        if mask is None:
-            return picture, picture.mask
-        return picture, await attachments.mask(mask, what=_called(MASK, interaction), sender=sender)
+def _sent(attachment: Attachment, option: str, interaction: Interaction) -> SentFile:
+    return SentFile(address=attachment.url, what=_called(option, interaction))
 
 
 def _called(option: str, interaction: Interaction) -> str:
@@ -325,6 +291,12 @@ async def suggest_keywords(interaction: Interaction, typed: str) -> list[app_com
 async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the sizes of the chosen model."""
     return _choices(size_choices(typed, _chosen_offer(interaction)))
+
+
+async def suggest_hires(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
+    """Suggest second passes in the larger sizes of the chosen model."""
+    size = getattr(interaction.namespace, "size", None)
+    return _choices(hires_choices(typed, size, _chosen_offer(interaction)))
 
 
 async def suggest_loras(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:

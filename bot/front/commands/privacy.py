@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from bot.erasure import forget
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.answers import page
 from bot.front.command_tree import Command, make_command
-from bot.front.exporting import files_of, packed
+from bot.front.exporting import files_of, moderated, packed
 from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.removal import remove_copies, remove_message
 from bot.front.services import Interaction, Services, sender_of, services_of
@@ -27,6 +28,7 @@ EXPORT, ASK, FORGET = "export", "ask", "forget"
 ARCHIVE = "sdjax.zip"
 ARCHIVE_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES - 2 * 1024 * 1024  # the rest is for the JSON
 PAGE_JOBS = 200
+MOST_ACTS = 5000
 SHOWN_MESSAGES = 10
 
 
@@ -56,6 +58,10 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
         texts.gettext("The results that you marked as favourites."),
         texts.gettext("The pictures that were painted for you, and what the safety checker found in them."),
         texts.gettext("**{delete}** under a picture deletes its request.", delete=texts.gettext("Delete")),
+        texts.gettext(
+            "What moderators did about you, and you as a moderator. Where everything is deleted, a number "
+            "takes your place in this log, and a block stays until it ends."
+        ),
     ]
     row = (
         ButtonContent(label=texts.gettext("Export"), custom_id=f"privacy:{EXPORT}"),
@@ -76,7 +82,10 @@ async def export(interaction: Interaction) -> None:
     files = await _files(services, names)
     [settings] = await services.store.preferences.of(Owner(scope=Scope.ME, id=interaction.user.id))
     favourites = await services.store.favourites.of(interaction.user.id)
-    archive = await services.fitting.run(packed, jobs, files, settings, favourites, services.signing)
+    blocks = await services.store.moderation.of_person(interaction.user.id)
+    acts = await services.store.moderation.entries(None, person_id=interaction.user.id, limit=MOST_ACTS)
+    pack = functools.partial(packed, moderation=moderated(interaction.user.id, blocks, acts))
+    archive = await services.fitting.run(pack, jobs, files, settings, favourites, services.signing)
     said = texts.ngettext(
         "{count} request of yours is kept.", "{count} requests of yours are kept.", len(jobs)
     )

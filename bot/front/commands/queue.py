@@ -159,6 +159,8 @@ def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts
 def standing(job: Job, position: Position | None, texts: Texts) -> str:
     """Return the place or progress of an active job in a few words."""
     work = job.work
+    if job.state is State.WAITING and position is not None and position.paused is not None:
+        return texts.gettext("paused")
     if job.state is State.RUNNING and (work.begun or position is None or not position.seconds):
         said = texts.gettext("painting, step {step} of {steps}", step=work.step, steps=work.steps)
         if position is None or position.end is None:

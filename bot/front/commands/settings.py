@@ -23,7 +23,8 @@ from bot.front.styling import NO_STYLE, STYLE
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, Scope
 from bot.texts import Texts, shown
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LINE_CHARACTERS = 600
@@ -42,7 +43,11 @@ def settings_command() -> Command:
                 name="scope",
                 description=locale_str("Yours, this channel's or this server's. Left out: yours."),
                 kind=str,
-                choices=[(scope.value, scope.value) for scope in Scope],
+                choices=[
+                    (locale_str("Your settings", words=True), Scope.ME.value),
+                    (locale_str("This channel's settings", words=True), Scope.CHANNEL.value),
+                    (locale_str("This server's settings", words=True), Scope.SERVER.value),
+                ],
             )
         ],
     )

@@ -29,7 +29,7 @@ from bot.retries import while_unavailable
 from bot.store.named import key_of
 from bot.store.styles import Style
 from bot.texts import Texts, shown
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LINE_CHARACTERS = 600

@@ -11,10 +11,13 @@ from bot.front.views.originals import OriginalsButton
 from bot.front.views.permutations import PERMUTATIONS_FORM
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
+from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
+from bot.front.views.rules import RULE_FORM
 from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
+from bot.front.views.start import START_FORM
 from bot.front.views.style import STYLE_FORM
 from bot.front.views.vary import VaryButton
 from bot.front.views.wildcard import WILDCARD_FORM
@@ -31,13 +34,24 @@ BUTTONS = (
     OriginalsButton,
     PrivacyButton,
     PublishButton,
+    RecipeButton,
     RemixButton,
     ShowMenu,
     SingleButton,
     VaryButton,
 )
 
-FORMS = (DELETE_FORM, PERMUTATIONS_FORM, REMIX_FORM, SETTINGS_FORM, STYLE_FORM, WILDCARD_FORM)
+FORMS = (
+    DELETE_FORM,
+    PERMUTATIONS_FORM,
+    RECIPE_FORM,
+    REMIX_FORM,
+    RULE_FORM,
+    SETTINGS_FORM,
+    START_FORM,
+    STYLE_FORM,
+    WILDCARD_FORM,
+)
 
 __all__ = [
     "BUTTONS",
@@ -53,6 +67,7 @@ __all__ = [
     "OriginalsButton",
     "PrivacyButton",
     "PublishButton",
+    "RecipeButton",
     "RemixButton",
     "ShowMenu",
     "SingleButton",

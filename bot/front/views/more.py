@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot.delivery.buttons import MORE, NEAR, STAR
 from bot.errors import UnknownJob
-from bot.front.answers import page
+from bot.front.answers import add_page, page
 from bot.front.favourites import change_favourite
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat
@@ -17,7 +17,7 @@ from bot.jobs import Job
 from bot.texts import Texts
 from sdjax_engine.images import parameters_text
 
-MAX_PARAMETERS = 3500  # characters; the rest of a page is for the lines around them
+MAX_PARAMETERS = 3500  # characters of one page; the rest is for the lines around them
 
 
 async def choose(interaction: Interaction, values: Sequence[str], job_id: str) -> None:
@@ -39,13 +39,26 @@ async def show_info(interaction: Interaction, job_id: str) -> None:
     job = await services.store.jobs.get(job_id)
     if not may_repeat(interaction, job, privately=True):
         raise UnknownJob(job=job_id)
-    text = info(job, services.texts(interaction), now=services.clock())
+    first, *others = parameters_of(job)
+    text = info(job, first, services.texts(interaction), now=services.clock())
     await interaction.edit_original_response(view=page(text))
+    for part in others:
+        await add_page(interaction, part)
 
 
-def info(job: Job, texts: Texts, *, now: float) -> str:
-    """Return the recipe of a job's first picture in the form that other tools read, and its times."""
-    parameters = parameters_text(job.recipe.request(0))[:MAX_PARAMETERS].replace("```", "\u02cb\u02cb\u02cb")
+def parameters_of(job: Job) -> list[str]:
+    """Return the recipe of a job's first picture in the form that other tools read, in parts for pages."""
+    left = parameters_text(job.recipe.request(0)).replace("```", "\u02cb\u02cb\u02cb")
+    parts = []
+    while len(left) > MAX_PARAMETERS:
+        end = left.rfind("\n", 0, MAX_PARAMETERS) + 1 or MAX_PARAMETERS
+        parts.append(left[:end].rstrip("\n"))
+        left = left[end:]
+    return [*parts, left]
+
+
+def info(job: Job, parameters: str, texts: Texts, *, now: float) -> str:
+    """Return a page: how a job's pictures were made, and its times."""
     lines = [
         texts.gettext("These settings paint the first picture again, here or in other tools:"),
         f"```\n{parameters}\n```",

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
-import discord
-
-from bot.errors import StoreUnavailable, UnknownJob, UserMistake
-from bot.front.answers import add_page, report
-from bot.front.first_answers import open_form
-from bot.front.modals import modal, text_field
-from bot.front.options import Asked, parse
+from bot.errors import UserMistake
+from bot.front.answers import give_back
+from bot.front.recipe_form import ALONE, open_remix, recipe_of
 from bot.front.requests import (
     accept,
     announce,
@@ -20,117 +15,51 @@ from bot.front.requests import (
     pressed_privately,
     repeatable,
 )
-from bot.front.services import Interaction, services_of
-from bot.front.settings_line import read_settings_line, settings_line
-from bot.front.styles import style_of
-from bot.front.styling import NO_STYLE, STYLE, styled
+from bot.front.services import Interaction
 from bot.front.views.forms import Form
 from bot.front.views.items import Button
-from bot.jobs import Descent, Job, Recipe
-from bot.texts import Texts
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS, InvalidRequest
-
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
-PROMPT, NEGATIVE_PROMPT, SETTINGS = "prompt", "negative_prompt", "settings"
-SETTINGS_CHARACTERS = 600
-
-
-async def ask(interaction: Interaction, job_id: str) -> None:
-    """Open the form, filled with the words and settings of the job.
-
-    Raises UnknownJob, also for a job that the person may not see.
-    """
-    try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            job = await repeatable(interaction, job_id)
-    except TimeoutError:
-        raise StoreUnavailable("a job could not be read in time for a form") from None
-    if job.deleted_at is not None:
-        raise UnknownJob(job=job_id)
-    texts = services_of(interaction).texts(interaction)
-    await open_form(interaction, _form(job, texts, names=_names(interaction)))
-
-
-def _form(job: Job, texts: Texts, *, names: Texts) -> discord.ui.Modal:
-    long = discord.TextStyle.paragraph
-    words = text_field(
-        texts.gettext("Prompt"), PROMPT, job.recipe.prompt, style=long, max_length=MAX_PROMPT_CHARACTERS
-    )
-    without = text_field(
-        texts.gettext("Not in the picture"),
-        NEGATIVE_PROMPT,
-        job.recipe.negative_prompt,
-        style=long,
-        required=False,
-        max_length=MAX_PROMPT_CHARACTERS,
-    )
-    settings = text_field(
-        texts.gettext("Settings"),
-        SETTINGS,
-        settings_line(job.recipe, names)[:SETTINGS_CHARACTERS],
-        required=False,
-        max_length=SETTINGS_CHARACTERS,
-        description=texts.gettext("What you leave out has the model's default; no seed is a random one."),
-    )
-    return modal(texts.gettext("Remix"), f"remix:{job.id}", words, without, settings)
+from bot.jobs import Descent
+from sdjax_engine.errors import InvalidRequest
 
 
 async def remix(
-    interaction: Interaction, job_id: str, *, prompt: str, negative_prompt: str = "", settings: str = ""
+    interaction: Interaction,
+    job_id: str,
+    target: str | None,
+    *,
+    prompt: str,
+    negative_prompt: str = "",
+    settings: str = "",
 ) -> None:
-    """Queue a job of the words and settings in the form; what was typed is given back if it is refused."""
+    """Queue a job of the words and settings in the form; what was typed is given back if it is refused.
+
+    `target` is the message whose menu opened the form, or `alone` where only the person sees that message.
+    """
     parent = parent_of(interaction, job_id, Descent.REMIX)
+    if target and target != ALONE:
+        parent = replace(parent, channel_id=interaction.channel_id, message_id=int(target))
+    privately = target == ALONE or pressed_privately(interaction)
     try:
-        origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
-        earlier = (await repeatable(interaction, job_id)).recipe
-        recipe = await remixed(
-            earlier, interaction, prompt=prompt, negative_prompt=negative_prompt, settings=settings
+        origin = await accept(interaction, private=privately, parent=parent)
+        earlier = await repeatable(interaction, job_id, privately=privately)
+        recipe = await recipe_of(
+            interaction,
+            prompt=prompt,
+            negative_prompt=negative_prompt,
+            settings=settings,
+            earlier=earlier.recipe,
         )
         job = await enqueue(interaction, recipe, origin)
     except (InvalidRequest, UserMistake) as error:
-        await report(interaction, error)
-        typed = "\n\n".join(filter(None, (prompt, negative_prompt, settings)))
-        await add_page(interaction, typed.replace("```", "\u02cb\u02cb\u02cb"))
+        await give_back(interaction, error, prompt, negative_prompt, settings)
         return
     await announce(interaction, job)
-
-
-async def remixed(
-    earlier: Recipe, interaction: Interaction, *, prompt: str, negative_prompt: str, settings: str
-) -> Recipe:
-    """Return the recipe of the form; a start picture and its mask stay.
-
-    A style in the settings puts its texts around the words. Raises as `parse` and `style_of`.
-    """
-    typed = read_settings_line(settings, _names(interaction))
-    started = earlier.init_image is not None
-    asked = Asked(
-        prompt=prompt,
-        negative_prompt=negative_prompt,
-        **{"model": earlier.model, **typed, STYLE: None},
-        image=started,
-        mask=earlier.mask_image is not None,
-    )
-    if typed.get(STYLE) not in (None, NO_STYLE):
-        asked = styled(asked, await style_of(interaction, typed[STYLE]))
-    recipe = parse(asked, services_of(interaction).offers)
-    if recipe.seed == earlier.seed:
-        recipe = replace(recipe, variations=earlier.variations)
-    if not started:
-        return recipe
-    strength = recipe.strength if "strength" in typed else earlier.strength
-    return replace(recipe, init_image=earlier.init_image, mask_image=earlier.mask_image, strength=strength)
-
-
-def _names(interaction: Interaction) -> Texts:
-    """Return the texts with the names of options that the person's Discord shows."""
-    return Texts.for_locale(str(interaction.locale))
 
 
 class RemixButton(Button, template=r"remix:(?P<job_id>[0-9a-z]+)"):
     """For any person who sees the pictures; the new job and its message are theirs."""
 
-    act = staticmethod(ask)
+    act = staticmethod(open_remix)
 
 
-REMIX_FORM = Form(template=r"remix:(?P<job_id>[0-9a-z]+)", act=remix)
+REMIX_FORM = Form(template=rf"remix:(?P<job_id>[0-9a-z]+)(?::(?P<target>[0-9]{{1,20}}|{ALONE}))?", act=remix)

@@ -60,9 +60,12 @@ export const fetchChoices = (member, channel, name, options, focused) =>
   post("/sandbox/autocomplete", { member, channel, name, options: withoutFiles(options), focused });
 export const press = (member, message, customId, values) =>
   post("/sandbox/press", { member, message, custom_id: customId, ...(values && { values }) });
+export const chooseMenu = (member, message, name) => post("/sandbox/menu", { member, message, name });
+export const say = (member, channel, content) => post("/sandbox/say", { member, channel, content });
 export const submitModal = (member, interaction, values) =>
   post("/sandbox/modal", { member, interaction, values });
 export const deleteMessage = (member, message) => post("/sandbox/delete", { member, message });
 export const react = (member, message, emoji, on) => post("/sandbox/react", { member, message, emoji, on });
+export const install = (member, installed) => post("/sandbox/install", { member, installed });
 export const misbehave = (switches) => post("/sandbox/misbehave", switches);
 export const fetchLog = () => get("/sandbox/log");

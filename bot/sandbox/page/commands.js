@@ -17,6 +17,14 @@ export const OptionType = Object.freeze({
 });
 
 const CHAT_INPUT = 1;
+const MESSAGE_COMMAND = 3;
+
+/** What the menu of a message offers, in the order the bot registered it. */
+export function readMenus(raw, locale) {
+  return raw
+    .filter((command) => command.type === MESSAGE_COMMAND)
+    .map((command) => ({ name: command.name, label: localised(command, "name", locale) }));
+}
 
 /** Every command a person can type, in the order the bot registered them. */
 export function readCommands(raw, locale) {

@@ -11,8 +11,11 @@ import { createUploads } from "./uploads.js";
 
 const CHOOSE_FILE = { label: "Choose a file …" };
 
-/** `send(command, values)` resolves when the sandbox took it; it rejects with an ApiError. */
-export function createComposer(model, send) {
+/**
+ * `send(command, values)` and `say(words)` resolve when the sandbox took it; they reject with an
+ * ApiError.
+ */
+export function createComposer(model, send, say) {
   const form = byId("composer");
   const box = byId("box");
   const hint = byId("hint");
@@ -155,14 +158,14 @@ export function createComposer(model, send) {
     else pickChoice(row);
   }
 
-  function say(...children) {
+  function advise(...children) {
     hint.replaceChildren(...children);
     hint.className = "";
     hint.hidden = false;
   }
 
   function object(sentence, button) {
-    say(sentence, ...(button ? [" ", button] : []));
+    advise(sentence, ...(button ? [" ", button] : []));
     hint.className = "bad";
   }
 
@@ -204,22 +207,36 @@ export function createComposer(model, send) {
   }
 
   function chooser(option) {
-    const on = { click: () => uploads.choose(option) };
-    return h("button", { type: "button", class: "text-button", text: "Choose a file", on });
+    return textButton("Choose a file", () => uploads.choose(option));
   }
 
-  // Plain words: here people talk to the bot by commands, so offer the one that takes words.
+  function textButton(text, act) {
+    return h("button", { type: "button", class: "text-button", text, on: { click: act } });
+  }
+
+  // Plain words: people talk to the bot by commands, so offer the one that takes words first.
   function suggestCommand() {
     const words = box.value.trim();
     const command = commandForWords(model.commands);
-    const offer = command
-      ? h("button", { type: "button", class: "text-button", text: `Send it as /${command.label}` })
-      : null;
-    offer?.addEventListener("click", () => {
+    const asCommand = () => {
       setText(`/${command.label} ${words}`);
       submit();
-    });
-    say("In this sandbox people talk to the bot by commands: type / to see them. ", offer ?? "");
+    };
+    advise(
+      "In this sandbox people talk to the bot by commands: type / to see them. ",
+      command ? textButton(`Send it as /${command.label}`, asCommand) : "",
+      " ",
+      textButton("Send it as a message", () => speak(words)),
+    );
+  }
+
+  async function speak(words) {
+    try {
+      await say(words);
+      setText("");
+    } catch (error) {
+      object(error.message);
+    }
   }
 
   function recall(step) {

@@ -12,6 +12,7 @@ const ICONS = {
   sliders: "M4 8h9m4 0h3M4 16h3m4 0h9M13 8a2 2 0 104 0 2 2 0 10-4 0M7 16a2 2 0 104 0 2 2 0 10-4 0",
   star: "M12 4l2.5 5.2 5.5.8-4 4 1 5.6-5-2.7-5 2.7 1-5.6-4-4 5.5-.8z",
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  apps: "M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z",
   down: "M6 9l6 6 6-6",
   left: "M15 5l-7 7 7 7",
   right: "M9 5l7 7-7 7",

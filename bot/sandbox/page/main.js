@@ -30,12 +30,21 @@ const timeline = createTimeline(model, {
     api
       .react(model.me.id, message.id, emoji, on)
       .catch((error) => timeline.complain(message.id, error.message)),
+  use,
   forget: (id) => model.settle(id),
 });
-const composer = createComposer(model, sendCommand);
+const composer = createComposer(model, sendCommand, say);
 createPeople(model, act);
 createChannels(model, open);
-createWelcome(model, (text) => composer.setText(text));
+createWelcome(
+  model,
+  (text) => composer.setText(text),
+  (on) =>
+    api
+      .install(model.me.id, on)
+      .then(() => load(model.me.id))
+      .catch((error) => say(error.message)),
+);
 createOperator();
 byId("send").append(icon("send"));
 
@@ -47,10 +56,10 @@ async function act(memberId) {
   stopListening = listen(model.me.id, {
     onEvent,
     onUp: (again) => {
-      say(null);
-      if (again) load(model.me.id).catch((error) => say(error.message));
+      tell(null);
+      if (again) load(model.me.id).catch((error) => tell(error.message));
     },
-    onDown: () => say("The line to the sandbox is down. Trying again …"),
+    onDown: () => tell("The line to the sandbox is down. Trying again …"),
   });
   focusBox();
 }
@@ -134,7 +143,21 @@ async function press(message, customId, values, element) {
   }
 }
 
-function say(sentence) {
+async function use(message, menu) {
+  try {
+    const { interaction_id: interaction } = await api.chooseMenu(model.me.id, message.id, menu.name);
+    presses.set(interaction, message.id);
+  } catch (error) {
+    timeline.complain(message.id, error.message);
+  }
+}
+
+async function say(words) {
+  await api.say(model.me.id, model.channelId, words);
+  timeline.toBottom();
+}
+
+function tell(sentence) {
   const line = byId("connection");
   line.hidden = sentence === null;
   line.textContent = sentence ?? "";
@@ -166,6 +189,6 @@ async function goToAddress() {
   await act(state.me.id);
 }
 
-const go = () => goToAddress().catch((error) => say(error.message));
+const go = () => goToAddress().catch((error) => tell(error.message));
 addEventListener("hashchange", go);
 go();

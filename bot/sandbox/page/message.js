@@ -1,5 +1,6 @@
 // One message as an element: who, when, in answer to what, and all that it carries.
 
+import { appsAtPointer, appsButton } from "./apps_menu.js";
 import { avatar } from "./avatar.js";
 import { controlsOf, renderComponents } from "./components.js";
 import { h, iconButton } from "./dom.js";
@@ -13,15 +14,24 @@ const EPHEMERAL = 1 << 6;
 const LOADING = 1 << 7;
 const COMPONENTS_V2 = 1 << 15;
 
-/** `context`: {names, people, find(id), press(message, custom_id, values, element), remove(message), react(message, emoji, on), moderates}. */
+/**
+ * `context`: {names, people, find(id), press(message, custom_id, values, element), remove(message),
+ * react(message, emoji, on), menus, use(message, menu), moderates}.
+ */
 export function renderMessage(message, context) {
   const { author } = message;
   const name = author.global_name ?? author.username;
   const nameId = `author-${message.id}`;
   const ephemeral = Boolean(message.flags & EPHEMERAL);
+  const loading = Boolean(message.flags & LOADING);
+  const apps = (event) => loading || appsAtPointer(event, message, context);
   return h(
     "article",
-    { class: ephemeral ? "message ephemeral" : "message", "aria-labelledby": nameId },
+    {
+      class: ephemeral ? "message ephemeral" : "message",
+      "aria-labelledby": nameId,
+      on: { contextmenu: apps },
+    },
     usedLine(message, context),
     avatar(author.id, name, { bot: author.bot }),
     h(
@@ -34,10 +44,11 @@ export function renderMessage(message, context) {
         author.bot ? h("span", { class: "tag", text: "BOT" }) : null,
         clock(message.timestamp),
       ),
-      message.flags & LOADING ? inProgress(`${name} is thinking …`) : content(message, context),
+      loading ? inProgress(`${name} is thinking …`) : content(message, context),
       ephemeral ? ephemeralNote(message, context) : renderReactions(message, context),
     ),
     ephemeral ? null : starButton(message, context),
+    loading ? null : appsButton(message, context),
     context.moderates && !ephemeral ? deleteButton(message, name, context) : null,
   );
 }
@@ -66,13 +77,14 @@ function content(message, context) {
 
 const PRESS = 3; // types of interactions
 const FORM = 5;
+const MENU_ANSWER = 23; // the type of a message
 
 // "Ravi used /imagine": which command or press brought this message about.
 function usedLine(message, { names, find }) {
   const interaction = message.interaction_metadata ?? message.interaction;
   const command = message.interaction?.name;
   const deed = command
-    ? [" used ", h("span", { class: "mention", text: `/${command}` })]
+    ? [" used ", h("span", { class: "mention", text: message.type === MENU_ANSWER ? command : `/${command}` })]
     : interaction?.type === FORM
       ? " filled in a form"
       : interaction?.type === PRESS

@@ -1,7 +1,7 @@
 // What the page knows: who acts, the server's members, channels and commands, and the messages
 // by channel. Changes are announced by topic; views subscribe and never change each other.
 
-import { readCommands } from "./commands.js";
+import { readCommands, readMenus } from "./commands.js";
 
 export class Model {
   #listeners = new Map();
@@ -10,6 +10,7 @@ export class Model {
   members = [];
   channels = [];
   commands = [];
+  menus = []; // commands of the bot for a message
   uploadLimit = 0; // bytes of one file
   channelId = null;
   aimedAt = null; // the channel asked for last, open once its messages are there
@@ -33,9 +34,9 @@ export class Model {
     this.guild = raw.guild;
     this.uploadLimit = raw.upload_limit;
     this.members = raw.members.map(readMember);
-    this.me = { ...readMember(raw.me), locale: raw.me.locale, moderator: raw.me.moderator };
+    this.me = { ...readMember(raw.me), locale: raw.me.locale, moderator: raw.me.moderator, installed: raw.me.installed };
     this.channels = raw.channels.map(readChannel);
-    this.commands = readCommands(raw.commands, this.me.locale);
+    this.#readCommands(raw.commands);
     const open =
       this.channels.find((channel) => channel.id === (this.aimedAt ?? this.channelId)) ?? this.channels[0];
     this.channelId = open.id;
@@ -50,8 +51,13 @@ export class Model {
 
   /** The bot has registered other commands. */
   applyCommands(raw) {
-    this.commands = readCommands(raw, this.me.locale);
+    this.#readCommands(raw);
     this.#emit("state");
+  }
+
+  #readCommands(raw) {
+    this.commands = readCommands(raw, this.me.locale);
+    this.menus = readMenus(raw, this.me.locale);
   }
 
   get channel() {
@@ -154,13 +160,20 @@ function readMember(raw) {
 
 function readChannel(raw) {
   const direct = raw.type === 1;
+  const group = raw.type === 3;
   return {
     id: raw.id,
     name: raw.name ?? "direct messages",
-    topic: direct ? "Only you and the bot can read this" : (raw.topic ?? ""),
+    topic: direct ? "Only you and the bot can read this" : group ? groupTopic(raw) : (raw.topic ?? ""),
     nsfw: raw.nsfw ?? false,
-    direct,
+    direct: direct || group,
+    group,
   };
+}
+
+function groupTopic(raw) {
+  const names = raw.recipients.map((member) => member.global_name ?? member.username);
+  return `${names.join(", ")}; the bot answers those who have it in their account`;
 }
 
 /** The interaction a message answers, if any. */

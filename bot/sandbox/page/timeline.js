@@ -7,7 +7,10 @@ import { renderMessage, renderWaiting, spoken } from "./message.js";
 const TYPING_FOR = 8000; // milliseconds that a typing notice lasts without another
 const NEAR = 48; // pixels from the bottom that still count as being there
 
-/** `actions`: {press(message, custom_id, values, element), remove(message), react(message, emoji, on), forget(interaction)}. */
+/**
+ * `actions`: {press(message, custom_id, values, element), remove(message), react(message, emoji, on),
+ * use(message, menu), forget(interaction)}.
+ */
 export function createTimeline(model, actions) {
   const scroller = byId("timeline");
   const list = byId("messages");
@@ -31,6 +34,10 @@ export function createTimeline(model, actions) {
     },
     remove: actions.remove,
     react: actions.react,
+    get menus() {
+      return model.menus;
+    },
+    use: actions.use,
   };
 
   function toBottom() {
@@ -108,6 +115,7 @@ export function createTimeline(model, actions) {
     items.delete(id);
   });
   model.on("waiting", showWaiting);
+  model.on("state", () => list.classList.toggle("with-apps", model.menus.length > 0));
 
   function stopTyping() {
     clearTimeout(typingTimer);

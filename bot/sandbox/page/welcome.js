@@ -19,8 +19,16 @@ function hint(commands) {
   return `Type / to see what the bot can do.${drop}`;
 }
 
-/** `tryOut(text)` puts a command into the command box. */
-export function createWelcome(model, tryOut) {
+function title(channel) {
+  if (channel.group) return `Group: ${channel.name}`;
+  return channel.direct ? "Direct messages" : `Welcome to #${channel.name}`;
+}
+
+/**
+ * `tryOut(text)` puts a command into the command box; `install(on)` adds the bot to the person's account, or
+ * takes it away.
+ */
+export function createWelcome(model, tryOut, install) {
   const welcome = byId("welcome");
 
   function render() {
@@ -28,7 +36,7 @@ export function createWelcome(model, tryOut) {
     const painter = commandForWords(model.commands);
     const examples = painter ? PROMPTS.map((prompt) => `/${painter.label} ${prompt}`) : [];
     welcome.replaceChildren(
-      h("h3", { text: channel.direct ? "Direct messages" : `Welcome to #${channel.name}` }),
+      h("h3", { text: title(channel) }),
       h(
         "p",
         { class: "dim" },
@@ -38,6 +46,7 @@ export function createWelcome(model, tryOut) {
         ". ",
         hint(model.commands),
       ),
+      channel.group ? account(me) : "",
       examples.length > 0
         ? h(
             "div",
@@ -49,6 +58,11 @@ export function createWelcome(model, tryOut) {
           )
         : "",
     );
+  }
+
+  function account(me) {
+    const text = me.installed ? "Remove the bot from my account" : "Add the bot to my account";
+    return h("button", { type: "button", class: "example", text, on: { click: () => install(!me.installed) } });
   }
 
   for (const topic of ["state", "channel"]) model.on(topic, render);

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
 from sdjax_engine.weights.file_names import PICKLES, Report
 from sdjax_engine.weights.headers import WHY_NO_PICKLES, read_header

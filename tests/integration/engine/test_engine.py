@@ -15,17 +15,10 @@ from engines import PLAIN, SUITED, TINY, fingerprint, like
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import EngineClosed, InvalidRequest
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.request import (
-    EngineClosed,
-    Image,
-    InvalidRequest,
-    Progress,
-    Request,
-    Sampler,
-    Variation,
-)
+from sdjax_engine.request import Image, Progress, Request, Sampler, Variation
 
 OpenEngine = Callable[..., Engine]
 DEADLINE = 120.0

@@ -12,8 +12,9 @@ from engines import PLAIN, VARIED, fingerprint, like
 from sabotage import BREAKING, POISON, Fault, SabotagedLane
 
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import EngineClosed, PaintingFailed
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.request import EngineClosed, Lane, PaintingFailed, Progress, Request, Trouble
+from sdjax_engine.request import Lane, Progress, Request, Trouble
 
 DEADLINE = 120.0
 LONG = like(num_inference_steps=150)

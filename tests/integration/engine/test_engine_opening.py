@@ -15,11 +15,12 @@ from engines import PLAIN, fingerprint, like, tiny_config
 from PIL import Image as Pictures
 
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import DevicesFailed, EngineClosed
 from sdjax_engine.images import encode_png
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
-from sdjax_engine.request import DevicesFailed, EngineClosed, Lane, Request
+from sdjax_engine.request import Lane, Request
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup import registry
 

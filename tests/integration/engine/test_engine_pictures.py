@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from pathlib import Path
 
@@ -17,9 +16,9 @@ from transformers import CLIPImageProcessor
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.images import encode_png, read_recipe
-from sdjax_engine.model.pictures import enlarged
-from sdjax_engine.request import Image, InvalidRequest, Request, Sampler
+from sdjax_engine.request import Image, Request, Sampler
 
 DEADLINE = 120.0
 
@@ -106,22 +105,6 @@ def test_the_recipe_names_the_pictures_it_needs_and_takes_them_back(engine: Engi
     assert read_recipe(io.BytesIO(file), pictures=pictures) == PART
     with pytest.raises(Exception, match="painted from another one"):
         read_recipe(io.BytesIO(file))
-
-
-def test_a_picture_is_enlarged_and_refined(checkpoint: Path) -> None:
-    offer = dataclasses.replace(TINY, sizes=((16, 16), (32, 32)))
-    spec = ModelSpec(offer=offer, source=str(checkpoint))
-    lanes = (PLAIN.lane, like(height=32, width=32).lane)
-    with Engine.open(EngineConfig(models=(spec,), lanes=lanes), report=lambda _line: None) as engine:
-        [small] = paint(engine, PLAIN)
-        again = [enlarged(small, width=32, height=32, strength=strength) for strength in (0.2, 0.5, 0.8)]
-        images = paint(engine, *again)
-    assert all(image.pixels.shape == (32, 32, 3) for image in images)
-    assert again[0].init_image is not None
-    started_from = Pictures.open(io.BytesIO(again[0].init_image))
-    assert np.array_equal(np.asarray(started_from), small.pixels)
-    distances = [np.abs(image.pixels.astype(float) - images[0].pixels).mean() for image in images]
-    assert distances == sorted(distances)
 
 
 @pytest.fixture(scope="module")

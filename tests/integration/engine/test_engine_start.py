@@ -17,9 +17,10 @@ from engines import TINY, like, tiny_config
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import DevicesFailed, InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.request import DevicesFailed, InvalidRequest, Sampler, UnreadableCheckpoint
+from sdjax_engine.request import Sampler
 from sdjax_engine.weights import load_checkpoint
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from scripted_devices import LANE, Script, ScriptedDevices, prepared
 
-from sdjax_engine.request import DevicesFailed, EngineClosed, Image, Progress, Trouble
+from sdjax_engine.errors import DevicesFailed, EngineClosed
+from sdjax_engine.request import Image, Progress, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest

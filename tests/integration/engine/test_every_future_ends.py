@@ -18,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_devices import SHORTAGE, Script, ScriptedDevices, latents_of, pixels_of, prepared
 
+from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.model.latent_rgb import LatentRGB
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import PaintingFailed, Progress, Trouble
+from sdjax_engine.request import Progress, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest, State
@@ -89,7 +90,7 @@ class Evening:
         queue = LaneQueue(
             device=ScriptedDevices(self.script, devices=1, seats_per_device=4),
             seats=Seats(devices=1, seats_per_device=4),
-            previews=Previews(seconds=0.0, latent_rgb=known_colours()),
+            previews=Previews(seconds=0.0, most_share=1e6, latent_rgb=known_colours()),
         )
         self.scheduler = Scheduler({queue.lane: queue}, clock=self.clock, watchdog=self.watchdog())
 
@@ -133,11 +134,11 @@ class Evening:
             raise RuntimeError("the devices answered after all, with an error")
 
     def turn(self) -> None:
-        for pending in self.coming:
+        for pending in [*self.coming, *reversed(self.scheduler.onward)]:
             self.scheduler.join(pending)
         for pending in self.cancelled:
             self.scheduler.leave(pending)
-        self.coming, self.cancelled = [], []
+        self.coming, self.cancelled, self.scheduler.onward = [], [], []
         scheduler = self.scheduler
         self.now = max(self.now, scheduler.next_turn_at or self.now)
         try:
@@ -151,7 +152,7 @@ class Evening:
         for each in wanted:
             self.come(each)
         turns = 0
-        while self.coming or self.scheduler.occupied:
+        while self.coming or self.scheduler.occupied or self.scheduler.onward:
             self.turn()
             turns += 1
             assert turns < 1000, "somebody waits for ever"
@@ -188,11 +189,11 @@ def check_places(scheduler: Scheduler) -> None:
 
 def check_answers(evening: Evening) -> None:
     assert evening.script.mistakes == []
-    asked = Counter(pending.prepared.request for pending in evening.requests)
+    asked = Counter(pending.request for pending in evening.requests)
     for pending in evening.requests:
         assert pending.future.done()
         check_previews(pending, evening.told[pending])
-        request = pending.prepared.request
+        request = pending.request
         try:
             image = pending.future.result(0)
         except CancelledError:
@@ -224,6 +225,7 @@ CROWD = (
     prepared(seed=40, evaluations=1),
     prepared(seed=40, evaluations=1),
     prepared(seed=50, evaluations=5),
+    prepared(seed=70, evaluations=2, second=3),
 )
 ALONE = prepared(seed=60, evaluations=5)
 LATER: Mapping[int, Event] = {
@@ -275,7 +277,13 @@ events = st.one_of(
     st.builds(Fail, shortage=st.booleans()),
     st.builds(Cancel, st.integers(0, 9)),
     st.builds(
-        Come, st.builds(prepared, seed=st.sampled_from([BROKEN, 20, 21, 22]), evaluations=st.integers(1, 9))
+        Come,
+        st.builds(
+            prepared,
+            seed=st.sampled_from([BROKEN, 20, 21, 22]),
+            evaluations=st.integers(1, 9),
+            second=st.none() | st.integers(1, 5),
+        ),
     ),
 )
 
@@ -284,6 +292,15 @@ events = st.one_of(
 @given(events=st.dictionaries(st.integers(0, 90), events, max_size=8))
 def test_every_future_ends_whatever_becomes_of_the_devices(events: Mapping[int, Event]) -> None:
     spend(events)
+
+
+def test_an_image_between_its_passes_survives_an_abandoned_thread() -> None:
+    two_passes = prepared(seed=70, evaluations=2, second=3)
+    for call in range(len(spend({}, [two_passes]).calls)):
+        evening = spend({call: Hang(turns=3)}, [two_passes])
+        [pending] = evening.requests[:1]
+        assert pending.seconds_of_first_pass is not None
+        assert pending.future.exception(0) is None
 
 
 def test_memory_that_is_short_where_a_picture_is_read_halves_the_seats() -> None:

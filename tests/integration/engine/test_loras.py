@@ -12,7 +12,8 @@ from lora_files import write_three
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
-from sdjax_engine.request import InvalidRequest, Lora, Request
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import Lora, Request
 
 DEADLINE = 120
 ONE, TWO = Lora(name="one"), Lora(name="two", weight=0.7)

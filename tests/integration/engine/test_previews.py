@@ -30,6 +30,7 @@ def previewing(checkpoint: Path, folder: Path) -> Iterator[Engine]:
         lanes=(PLAIN.lane,),
         start_pictures=False,
         preview_seconds=1e-6,
+        preview_share=1e6,
     )
     with Engine.open(config, report=lambda _line: None) as engine:
         paint(engine, PLAIN)

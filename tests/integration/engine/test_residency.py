@@ -19,12 +19,13 @@ from engines import PLAIN, SMALLEST, TINY, fingerprint, like
 
 from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency, Transport
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.request import DevicesFailed, Lane
+from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.weights import load_checkpoint

@@ -10,8 +10,9 @@ from engines import PLAIN, VARIED, fingerprint, like
 from sabotage import SabotagedLane
 
 from sdjax_engine.engine import Engine
+from sdjax_engine.errors import EngineClosed
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.request import EngineClosed, Lane, Progress, Trouble
+from sdjax_engine.request import Lane, Progress, Trouble
 
 DEADLINE = 120.0
 STUCK_AFTER = 3.0  # seconds; far longer than anything here takes on a busy machine

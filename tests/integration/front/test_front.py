@@ -12,7 +12,7 @@ from serving import Served, serving, until
 from bot.config import Config
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.front.commands import commands
+from bot.front.commands import commands, menus
 from bot.jobs import Job, Origin, Recipe
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
@@ -58,9 +58,11 @@ async def told_its_message(store: Store, job_id: str, message: Message) -> bool:
     return (await store.jobs.get(job_id)).message_id == int(message["id"])
 
 
-async def test_members_are_offered_every_command(served: Served, ravi: Member) -> None:
-    commands = (await ravi.state())["commands"]
+async def test_moderators_are_offered_every_command(served: Served, mina: Member) -> None:
+    commands = (await mina.state())["commands"]
     assert {command["name"] for command in commands} == {
+        "Use this recipe",
+        "Paint from this picture",
         "imagine",
         "queue",
         "history",
@@ -69,6 +71,7 @@ async def test_members_are_offered_every_command(served: Served, ravi: Member) -
         "settings",
         "style",
         "wildcard",
+        "rules",
         "privacy",
         "stats",
         "help",
@@ -214,11 +217,13 @@ async def test_without_any_server_that_takes_it_the_bot_says_so(
 
 
 async def test_commands_can_be_registered_in_one_server_alone(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, mina: Member
 ) -> None:
-    guild = int((await ravi.state())["guild"]["id"])
+    guild = int((await mina.state())["guild"]["id"])
     config = Config.parse({"discord": {"guild_ids": [guild]}})
     async with serving(sandbox, store, artifacts, config) as served:
-        assert len((await ravi.state())["commands"]) == len(commands(served.bot.services.offers))
-        assert "Queued" in text_of(await queued(ravi, "a boat"))
+        assert len((await mina.state())["commands"]) == len(commands(served.bot.services.offers)) + len(
+            menus()
+        )
+        assert "Queued" in text_of(await queued(mina, "a boat"))
         assert not await served.bot.tree.register(served.bot.guilds_served[0])

@@ -20,7 +20,7 @@ from bot.front.pictures import Picture
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 Serve = Callable[[dict[str, Any]], AbstractAsyncContextManager[Served]]
 

@@ -38,6 +38,15 @@ def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
     assert render(job_of(State.WAITING), None, ENGLISH).status == "Queued."
 
 
+def test_a_pause_is_said_with_its_word_while_no_picture_of_the_job_is_painted() -> None:
+    silent, told = (Position(place=0, ahead=0, seconds=None, paused=word) for word in ("", "tea, *now*"))
+    assert render(job_of(State.WAITING), silent, ENGLISH).status == "Painting is paused here."
+    half = render(job_of(State.DONE, State.WAITING), told, ENGLISH)
+    assert half.status == "Painting is paused here: tea, \\*now\\*"
+    assert labels(half) == ["cancel:abc"]
+    assert render(job_of(State.RUNNING, State.WAITING), told, ENGLISH).status.startswith("Painting: step")
+
+
 def test_who_has_much_waiting_is_told_that_it_comes_later() -> None:
     slowed = replace(job_of(State.WAITING), slowed=True)
     content = render(slowed, Position(place=3, ahead=2, seconds=None), ENGLISH)

@@ -17,7 +17,7 @@ def attempt(
     *, private: bool = False, message: int | None = 7, refused: bool = False, cancelled: bool = False
 ) -> Attempt:
     job = SimpleNamespace(
-        origin=SimpleNamespace(private=private),
+        origin=SimpleNamespace(private=private, external=False),
         message_id=message,
         state=State.CANCELLED if cancelled else State.DONE,
     )

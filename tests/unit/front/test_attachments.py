@@ -12,7 +12,7 @@ from aiohttp import web
 from yarl import URL
 
 from bot.errors import UserMistake
-from bot.front.attachments import CDN, Attachments, is_attachment
+from bot.front.attachments import CDN, PROXIES, Attachments, is_attachment, is_proxied
 from bot.front.decoding import Decoder
 from bot.front.pace import Pace, Rates
 from bot.front.pictures import Limits
@@ -20,6 +20,7 @@ from bot.front.waiting_room import WaitingRoom
 
 LIMITS = Limits(max_bytes=1000, max_pixels=10_000)
 ORIGINS = frozenset({*map(URL, CDN), URL("http://127.0.0.1:8420")})
+PROXY_ORIGINS = frozenset({*map(URL, PROXIES), URL("http://127.0.0.1:8420")})
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[[Handler], Awaitable[str]]
 
@@ -72,6 +73,36 @@ async def problem_of(attachments: Attachments, url: str) -> str:
 )
 def test_files_of_discord_are_known_by_their_address(address: str) -> None:
     assert is_attachment(address, ORIGINS)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://images-ext-1.discordapp.net/external/4nV1w-8/https/example.org/a.png",
+        "https://media.discordapp.net/external/4nV1w-8/https/example.org/a.png",
+        "http://127.0.0.1:8420/external/0/https/example.org/a.png",
+    ],
+)
+def test_pictures_of_other_hosts_come_by_discords_proxy(address: str) -> None:
+    assert is_proxied(address, PROXY_ORIGINS)
+    assert not is_attachment(address, ORIGINS)
+    attachments = at("http://127.0.0.1:8420")
+    assert attachments.reachable(("https://example.org/a.png", address)) == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://images-ext-1.discordapp.net/attachments/1/2/a.png",
+        "https://cdn.discordapp.com/external/4nV1w-8/https/example.org/a.png",
+        "https://images-ext-1.discordapp.net.example.org/external/4nV1w-8/https/example.org/a.png",
+        "https://images-ext-1.discordapp.net/external/../attachments/a.png",
+        "http://images-ext-1.discordapp.net/external/4nV1w-8/https/example.org/a.png",
+    ],
+)
+def test_the_proxy_is_known_by_its_hosts_and_its_folder(address: str) -> None:
+    assert not is_proxied(address, PROXY_ORIGINS)
+    assert at("http://127.0.0.1:8420").reachable((address,)) is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from discord import app_commands
 
 from bot.config import Config, ModelConfig
-from bot.front.commands import commands
+from bot.front.commands import commands, menus
 from bot.front.registration import unchanged
 from bot.front.translator import CatalogueTranslator
 from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
@@ -33,6 +33,13 @@ async def payload(*offers: Offer) -> list[dict[str, Any]]:
         ]
 
 
+async def menu_payload() -> list[dict[str, Any]]:
+    """The menus as they would be sent to Discord."""
+    async with discord.Client(intents=discord.Intents.none()) as client:
+        tree = app_commands.CommandTree(client)
+        return [await menu.get_translated_payload(tree, CatalogueTranslator()) for menu in menus()]
+
+
 def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
     imagine = next(command for command in commands if command["name"] == "imagine")
     return next(option for option in imagine["options"] if option["name"] == name)
@@ -50,6 +57,7 @@ async def test_all_commands_are_there() -> None:
         "settings",
         "style",
         "wildcard",
+        "rules",
         "privacy",
         "help",
     ]
@@ -66,6 +74,19 @@ async def test_names_and_descriptions_keep_discords_rules_in_every_language() ->
             assert name == name.lower()
         assert all(1 <= len(description) <= 100 for description in descriptions.values())
         assert descriptions["ko"] != descriptions["en"] != descriptions["zh-CN"]
+
+
+async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
+    found = await menu_payload()
+    assert [menu["name"] for menu in found] == ["Use this recipe", "Paint from this picture"]
+    for menu in found:
+        assert menu["type"] == 3
+        assert "description" not in menu
+        assert "options" not in menu
+        assert menu["name_localizations"].keys() == {"ko", "zh-CN", "zh-TW"}
+        assert all(1 <= len(name) <= 32 for name in menu["name_localizations"].values())
+    for locale in ("ko", "zh-CN"):
+        assert len({menu["name_localizations"][locale] for menu in found}) == len(found)
 
 
 async def test_names_differ_within_a_command_in_every_language() -> None:
@@ -130,7 +151,8 @@ def as_discord_has_it(defined: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = copy.deepcopy(defined)
     for number, command in enumerate(found):
         command |= {"id": str(number), "application_id": "1", "version": "2", "dm_permission": True}
-        command |= {"default_member_permissions": None, "nsfw": False}
+        permissions = command.get("default_member_permissions")
+        command |= {"default_member_permissions": permissions and str(permissions), "nsfw": False}
         for one in command["options"]:
             for key in ("required", "choices", "autocomplete"):
                 if not one.get(key):
@@ -143,6 +165,12 @@ def as_discord_has_it(defined: list[dict[str, Any]]) -> list[dict[str, Any]]:
 async def test_the_same_definition_is_not_registered_again() -> None:
     defined = await payload(OFFER, OTHER)
     assert unchanged(defined, as_discord_has_it(defined))
+    described = [{**menu, "id": "9", "description": "", "version": "1"} for menu in await menu_payload()]
+    both = defined + await menu_payload()
+    assert unchanged(both, as_discord_has_it(defined) + described)
+    assert not unchanged(both, as_discord_has_it(defined) + described[1:])
+    renamed = [{**described[0], "name_localizations": {"ko": "다른"}}, described[1]]
+    assert not unchanged(both, as_discord_has_it(defined) + renamed)
 
 
 @pytest.mark.parametrize(
@@ -173,3 +201,15 @@ async def test_a_command_too_few_or_too_many_is_registered() -> None:
     assert not unchanged(defined, as_discord_has_it(defined)[1:])
     assert not unchanged(defined[1:], as_discord_has_it(defined))
     assert not unchanged(defined, [])
+
+
+async def test_whose_settings_is_chosen_in_the_language_of_the_person() -> None:
+    settings = next(command for command in await payload(OFFER) if command["name"] == "settings")
+    found = settings["options"][0]["choices"]
+    assert [choice["value"] for choice in found] == ["me", "channel", "server"]
+    assert [choice["name_localizations"]["ko"] for choice in found] == [
+        "내 설정",
+        "이 채널의 설정",
+        "이 서버의 설정",
+    ]
+    assert "name_localizations" not in option(await payload(OFFER), "sampler")["choices"][0]

@@ -15,7 +15,7 @@ from bot.errors import UserMistake
 from bot.front import decoding
 from bot.front.decoding import MIB, Decoder
 from bot.front.pictures import Limits
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 LIMITS = Limits(max_bytes=4 * MIB, max_pixels=64_000_000)
 

@@ -9,7 +9,11 @@ from bot.front.options import OPTION_OF_FLAG, Hint, hint_of
 from sdjax_engine.request import Offer, Sampler
 
 OFFER = Offer(
-    model="demo", sizes=((128, 128),), num_inference_steps=20, guidance_scale=2.2, sampler=Sampler.DDIM
+    model="demo",
+    sizes=((128, 128), (256, 256)),
+    num_inference_steps=20,
+    guidance_scale=2.2,
+    sampler=Sampler.DDIM,
 )
 OPTIONS = {option.name for option in imagine_options([OFFER, OFFER])}
 

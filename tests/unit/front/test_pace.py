@@ -47,6 +47,23 @@ def test_a_minutes_requests_may_come_at_once_and_the_next_as_time_goes() -> None
     assert problem_of(pace, RAVI) is None
 
 
+def test_tokens_of_a_request_that_is_refused_for_another_reason_are_given_back() -> None:
+    clock = Clock()
+    pace = Pace(Rates(requests=1, server_requests=1, files=2, server_files=2), clock=clock)
+    for _ in range(3):
+        assert problem_of(pace, RAVI, files=2) is None
+        pace.give_back(RAVI, files=2)
+    assert problem_of(pace, OMAR, files=2) is None
+    assert problem_of(pace, RAVI, files=2) == ("server_too_quick", 60)
+
+
+def test_no_bucket_holds_more_than_a_minutes_tokens_however_many_are_given_back() -> None:
+    pace = Pace(Rates(requests=2), clock=Clock())
+    for _ in range(5):
+        pace.give_back(RAVI)
+    assert [problem_of(pace, RAVI) for _ in range(3)] == [None, None, ("too_quick", 30)]
+
+
 def test_a_server_has_a_bucket_that_its_members_share() -> None:
     pace = Pace(Rates(server_requests=2), clock=Clock())
     assert [problem_of(pace, sender) for sender in (RAVI, OMAR)] == [None, None]

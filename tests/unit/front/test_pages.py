@@ -13,6 +13,7 @@ from bot.config import MAX_MODELS, Config
 from bot.delivery.layout import layout
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page, sentence_for
+from bot.front.commands import menus
 from bot.front.commands.cancel import choosing, said_of_cancelled
 from bot.front.commands.help import Limits, help_text
 from bot.front.commands.imagine import imagine_options
@@ -21,7 +22,7 @@ from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_l
 from bot.jobs import Job, Position, State
 from bot.store.batches import Batch, Seated
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
@@ -51,20 +52,22 @@ def listing(*jobs: Job) -> Listing:
 
 def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
     lines = queue_lines(
-        listing(job("a", user=OTHER, step=7), job("b"), job("c", user=OTHER, variants=4)),
+        listing(job("a", user=OTHER, step=7), job("b"), job("c", user=OTHER, variants=4), job("d")),
         {
             "a": Position(place=0, ahead=0, seconds=0.0, end=3.0),
             "b": Position(place=1, ahead=0, seconds=12.2, end=14.0),
             "c": Position(place=2, ahead=1, seconds=None),
+            "d": Position(place=0, ahead=0, seconds=None, paused="a moment"),
         },
         viewer=ME,
-        seen={"a", "b", "c"},
+        seen={"a", "b", "c", "d"},
         texts=ENGLISH,
     )
     assert [re.sub(r" · .*? · ", " · … · ", line, count=1) for line in lines] == [
         "1\\. <@2> · … · 1 picture · painting, step 7 of 20 · done in about 3 s",
         "2\\. **you** · … · 1 picture · starts in about 12 s, done in about 14 s",
         "3\\. <@2> · … · 4 pictures · waiting",
+        "4\\. **you** · … · 1 picture · paused",
     ]
 
 
@@ -119,7 +122,7 @@ def test_the_help_names_every_option_model_and_command(language: str) -> None:
     text = help_text(offers, LIMITS, texts=texts, names=texts)
     for option in imagine_options(offers):
         assert f"`{texts.pgettext('name', option.name)}`" in text
-    for command in ("imagine", "queue", "history", "cancel"):
+    for command in ("imagine", "queue", "history", "cancel", *(menu.name for menu in menus())):
         assert texts.pgettext("name", command) in text
     assert "second" in text
     assert "128x128 (1:1)" in text

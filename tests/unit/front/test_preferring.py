@@ -10,7 +10,7 @@ from bot.config import Config
 from bot.errors import UserMistake
 from bot.front.options import Asked
 from bot.front.preferring import check, filled_in, nearest
-from sdjax_engine.request import InvalidRequest
+from sdjax_engine.errors import InvalidRequest
 
 SMALL = Config().models[0].offer
 LARGE = replace(SMALL, model="large", sizes=((512, 512),))

@@ -113,10 +113,10 @@ def test_what_is_not_there_or_not_offered_is_said() -> None:
 
 def test_the_settings_say_what_a_picture_was_started_from() -> None:
     footer = render(job_of(State.DONE, recipe=MASKED), None, ENGLISH).footer
-    assert "part of a picture anew, strength 0.9 · LoRA ink" in footer
+    assert "part of a picture anew, strength 0.9 · with LoRA ink" in footer
     started = replace(MASKED, mask_image=None, loras=(Lora(name="fog", weight=0.25), Lora(name="ink")))
     footer = render(job_of(State.DONE, recipe=started), None, ENGLISH).footer
-    assert "from a picture, strength 0.9 · LoRA fog:0.25, ink" in footer
+    assert "from a picture, strength 0.9 · with LoRA fog:0.25, ink" in footer
     assert "strength" not in render(job_of(State.DONE), None, ENGLISH).footer
 
 

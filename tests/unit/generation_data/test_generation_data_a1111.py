@@ -5,6 +5,7 @@ import time
 import pytest
 
 from bot.generation_data import NoGenerationData, Tool, read_text
+from bot.generation_data.data import SecondPassData
 from sdjax_engine.images import parameters_text
 from sdjax_engine.request import Lora, Request, Sampler
 
@@ -38,7 +39,8 @@ SAMPLES = [
         {
             "strength": None,
             "started": False,
-            "unread": ("Hires upscale: 2", "Hires upscaler: Latent", "Denoising strength: 0.4"),
+            "second_pass": SecondPassData(factor=2.0, strength=0.4),
+            "unread": ("Hires upscaler: Latent",),
         },
     ),
     (

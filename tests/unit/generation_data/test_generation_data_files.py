@@ -180,6 +180,15 @@ def test_file_without_readable_text_is_refused(file: bytes) -> None:
     assert error.value.message_id == "generation_data_no_file"
 
 
+def test_a_file_of_countless_texts_is_read_up_to_a_number() -> None:
+    filler = chunk(b"zTXt", b"prompt\0\0" + zlib.compress(b"\0" * 60_000))
+    late = chunk(b"tEXt", b"parameters\0" + TEXT.encode())
+    other = chunk(b"zTXt", b"comment\0\0" + zlib.compress(b"\0" * 60_000))
+    assert read_picture(HEADER + 63 * filler + 3000 * other + late).seed == 5
+    with pytest.raises(NoGenerationData):
+        read_picture(HEADER + 64 * filler + late)
+
+
 formats = st.sampled_from(
     [
         HEADER,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.unet import settle_unet_config
 from sdjax_engine.models.unet_config import down_layers, mid_layers, up_layers
-from sdjax_engine.request import UnreadableCheckpoint
 
 TWO_BLOCKS: dict[str, Any] = {
     "block_out_channels": [32, 64],

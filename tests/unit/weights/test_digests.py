@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import digests
 from sdjax_engine.weights.digests import Digests
 

@@ -14,7 +14,7 @@ import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
 from safetensors.numpy import load_file, save_file
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import Component, describe, load_checkpoint
 
 UNET_CONFIG, VAE_CONFIG = "unet/config.json", "vae/config.json"

@@ -13,22 +13,25 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+from checkpoints import make_tiny_decoder
 from hub_server import Hub, Repository, serve
 from safetensors.numpy import load_file, save_file
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.weights.hub import CUT_OFF, refusals
 
 PROGRAM = """
 import json, sys
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.files import find_source
+from sdjax_engine.weights.preview_decoder import find_decoder
 
 def visit(call):
     lines = []
+    find = find_decoder if call.pop("decoder", False) else find_source
     try:
-        path = find_source(call.pop("source"), report=lines.append, **call)
+        path = find(call.pop("source"), report=lines.append, **call)
     except UnreadableCheckpoint as error:
         return {"refusal": str(error)}
     return {"path": str(path), "lines": lines}
@@ -48,6 +51,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "gated": {"source": "someone/gated"},
     "hidden": {"source": "someone/hidden"},
     "absent": {"source": "someone/absent"},
+    "decoder": {"source": "someone/decoder", "decoder": True},
+    "absent decoder": {"source": "someone/absent", "decoder": True},
 }
 
 
@@ -66,7 +71,10 @@ def visit(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
     old = Path(shutil.copytree(original, room / "old"))
     (old / "README.md").write_text("not wanted")
     (old / "unet" / "diffusion_pytorch_model.bin").write_bytes(b"not wanted")
+    decoder = make_tiny_decoder(room / "decoder")
+    (decoder / "diffusion_pytorch_model.bin").write_bytes(b"not wanted")
     repositories = {
+        "someone/decoder": Repository(revisions={"main": decoder}),
         "someone/tiny": Repository(revisions={"main": original, "old": old}),
         "someone/described": Repository(revisions={"main": original}),
         "someone/halves": Repository(revisions={"main": with_variant(original, room / "halves")}),
@@ -180,6 +188,10 @@ def test_cut_download_goes_on_where_it_stopped(visit: Visit) -> None:
     assert content == bytes(range(256)) * (LARGE // 256)
 
 
+def test_of_a_decoder_only_the_configuration_and_the_weights_are_fetched(visit: Visit) -> None:
+    assert files_of(visit.results["decoder"]) == {"config.json", "diffusion_pytorch_model.safetensors"}
+
+
 def test_token_opens_what_it_is_for(visit: Visit) -> None:
     assert UNET in files_of(visit.results["token"])
 
@@ -190,6 +202,7 @@ def test_token_opens_what_it_is_for(visit: Visit) -> None:
         ("gated", ("someone/gated", "terms", "HF_TOKEN")),
         ("hidden", ("someone/hidden", "private", "HF_TOKEN")),
         ("absent", ("someone/absent", "neither a folder")),
+        ("absent decoder", ("someone/absent", "neither a folder")),
         ("no such revision", ("someone/tiny", "'lost'")),
     ],
 )

@@ -13,8 +13,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.lora_bank import LayerShape
-from sdjax_engine.request import UnreadableCheckpoint
 from sdjax_engine.weights.lora import read_factors, read_lora
 from sdjax_engine.weights.lora_names import Place
 

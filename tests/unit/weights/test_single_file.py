@@ -17,7 +17,7 @@ from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint
 from safetensors.numpy import load_file, save_file
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import Checkpoint, Component, describe, load_checkpoint
 
 FAMILIES = ("SD 1", "SD 1 inpainting", "SD 2", "SDXL", "SDXL inpainting")

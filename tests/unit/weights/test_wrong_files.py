@@ -16,7 +16,7 @@ from checkpoints import make_tiny_checkpoint
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
-from sdjax_engine.request import UnreadableCheckpoint
+from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import describe, load_checkpoint
 
 Tensors = dict[str, np.ndarray]

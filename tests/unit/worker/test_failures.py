@@ -7,7 +7,8 @@ import pytest
 from bot.delivery.result import FAILURES
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.worker.failures import failure_of
-from sdjax_engine.request import InvalidRequest, PaintingFailed, Sampler
+from sdjax_engine.errors import InvalidRequest, PaintingFailed
+from sdjax_engine.request import Sampler
 
 
 def test_an_unsuited_sampler_is_stored_with_the_samplers_that_suit() -> None:

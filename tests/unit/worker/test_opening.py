@@ -62,6 +62,14 @@ def test_the_default_number_format_depends_on_the_device(*, on_cpu: bool, dtype:
     assert Dtype.FLOAT32.settled(on_cpu=on_cpu) is Dtype.FLOAT32
 
 
+@pytest.mark.parametrize(("named", "wanted"), [("", None), ("madebyollin/taesd", "madebyollin/taesd")])
+def test_the_decoder_of_previews_reaches_the_engine_where_one_is_named(
+    named: str, wanted: str | None
+) -> None:
+    [spec] = engine_config(Config.parse({"models": [{"preview_decoder": named}]})).models
+    assert spec.preview_decoder == wanted
+
+
 def test_every_key_of_the_engine_reaches_it() -> None:
     keys = {
         "dtype": "bfloat16",

@@ -10,7 +10,7 @@ import pytest
 from bot.app.worker import run_until_shutdown
 from bot.errors import NameTaken
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
-from sdjax_engine.request import EngineClosed
+from sdjax_engine.errors import EngineClosed
 
 
 class Worker:

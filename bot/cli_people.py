@@ -1,0 +1,83 @@
+"""The commands about one person or one server: forget, block, unblock. They work beside a running bot."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from bot.cli_config import CONFIG, configured
+
+ID = click.IntRange(1, 2**63 - 1)
+MOST_HOURS, MOST_REASON = 87_600, 300
+
+
+def _about_one(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options --config, --user and --server, one of the last two."""
+
+    @CONFIG
+    @click.option("--user", "user_id", type=ID, help="Id of the person.")
+    @click.option("--server", "guild_id", type=ID, help="Id of the server.")
+    @functools.wraps(command)
+    def checked(*, user_id: int | None, guild_id: int | None, **options: object) -> None:
+        if (user_id is None) is (guild_id is None):
+            raise click.UsageError("Say --user ID or --server ID, and not both.")
+        command(user_id=user_id, guild_id=guild_id, **options)
+
+    return checked
+
+
+@click.command()
+@_about_one
+def forget(path: Path, user_id: int | None, guild_id: int | None) -> None:
+    """Delete all that the queue keeps of a person or of a server.
+
+    Requests with their prompts, pictures, and the pictures they were started from. It works beside a running
+    bot. Messages that were sent to Discord stay there.
+    """
+    config = configured(path)
+    from bot.app.forgetting import forget_now
+
+    count = forget_now(config, user_id=user_id, guild_id=guild_id)
+    click.echo(f"{count} requests are forgotten, with their pictures.")
+
+
+@click.command()
+@_about_one
+@click.option("--hours", type=click.IntRange(1, MOST_HOURS), help="For how long. Left out: for good.")
+@click.option("--reason", default="", help="Why; the refused people read it.")
+def block(path: Path, user_id: int | None, guild_id: int | None, hours: int | None, reason: str) -> None:
+    """Refuse every request of a person, or every request in a server.
+
+    A running bot refuses from the next request on. What waits already is painted.
+    """
+    if len(reason) > MOST_REASON:
+        raise click.BadParameter(f"a reason has up to {MOST_REASON} characters.", param_hint="'--reason'")
+    config = configured(path)
+    from bot.app.blocking import block_now
+
+    block_now(config, user_id=user_id, guild_id=guild_id, hours=hours, reason=reason)
+    click.echo(f"{_named(user_id, guild_id)} is blocked{f' for {hours} h' if hours else ''}.")
+
+
+@click.command()
+@_about_one
+@click.option("--reason", default="", help="Why; it is kept in the audit log.")
+def unblock(path: Path, user_id: int | None, guild_id: int | None, reason: str) -> None:
+    """Accept the requests of a person or a server again.
+
+    A block by moderators of a server is theirs to end.
+    """
+    config = configured(path)
+    from bot.app.blocking import unblock_now
+
+    if unblock_now(config, user_id=user_id, guild_id=guild_id, reason=reason):
+        click.echo(f"{_named(user_id, guild_id)} is blocked no longer.")
+    else:
+        click.echo(f"{_named(user_id, guild_id)} is not blocked.")
+
+
+def _named(user_id: int | None, guild_id: int | None) -> str:
+    return f"Server {guild_id}" if user_id is None else f"Person {user_id}"

@@ -1,0 +1,153 @@
+"""“Paint from this picture” in the menu of a message: a form whose job starts from one of its pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import discord
+from discord.app_commands import locale_str
+
+from bot.errors import UserMistake
+from bot.expansion import read_phrase
+from bot.front.answers import give_back
+from bot.front.command_tree import MessageMenu, make_menu
+from bot.front.commands.imagine import filled, hint
+from bot.front.first_answers import open_form
+from bot.front.messages import files_of, of_message, result_of
+from bot.front.modals import choice_field, modal
+from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
+from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, may_expand, parse, start_from
+from bot.front.preferred import name_left_out
+from bot.front.recipe_form import in_time, kept_job, names_of, recipe_fields
+from bot.front.requests import accept, announce, check_blocks, check_caps, enqueue
+from bot.front.services import Interaction, services_of
+from bot.front.settings_line import options_line, read_settings_line
+from bot.front.start_pictures import SentFile, started_from
+from bot.front.variations import picture_of
+from bot.jobs import Descent, Job, Parent, Recipe
+from sdjax_engine.errors import InvalidRequest
+
+NAME = "Paint from this picture"
+FORM, PICTURE = "start", "picture"
+
+
+def paint_from_menu() -> MessageMenu:
+    """The command."""
+    return make_menu(name=locale_str(NAME), run=paint_from)
+
+
+async def paint_from(interaction: Interaction, message: discord.Message) -> None:
+    """Open the form; raises UserMistake `message_no_picture` without a picture, and for the blocked."""
+    async with in_time():
+        await check_blocks(interaction)
+        offered = await _offered(interaction, message)
+    if not offered.pictures:
+        raise UserMistake("message_no_picture")
+    services = services_of(interaction)
+    first = offered.pictures[0]
+    if len(offered.pictures) == 1 and first.size is not None:
+        services.attachments.check(first.size, what=first.what)
+    texts = services.texts(interaction)
+    key = services.pictures_offered.keep(offered, user_id=interaction.user.id)
+    choice: list[discord.ui.Item[Any]] = []
+    if len(offered.pictures) > 1:
+        choice = [choice_field(texts.gettext("Picture"), PICTURE, [each.name for each in offered.pictures])]
+    names = names_of(interaction)
+    about = texts.gettext(
+        "Such as “{example}”. What you leave out is as in {command}.",
+        example=options_line({"strength": PICTURE_STRENGTH}, names),
+        command="/" + names.pgettext("name", "imagine"),
+    )
+    fields = recipe_fields(texts, about=about)
+    await open_form(interaction, modal(names.pgettext("name", NAME), f"{FORM}:{key}", *choice, *fields))
+
+
+async def _offered(interaction: Interaction, message: discord.Message) -> PicturesOffered:
+    services = services_of(interaction)
+    texts, private = services.texts(interaction), message.flags.ephemeral
+    job_id = result_of(message, interaction.client.user.id)
+    if job_id is None:
+        pictures = pictures_among(files_of(message), services.attachments.reachable, texts)
+        return PicturesOffered(pictures=pictures, private=private, message_id=message.id)
+    job = await kept_job(interaction, job_id, privately=private)
+    pictures = pictures_of_job(job, texts)
+    return PicturesOffered(pictures=pictures, private=private, job_id=job_id, message_id=message.id)
+
+
+async def start(
+    interaction: Interaction,
+    kept: str,
+    *,
+    prompt: str,
+    negative_prompt: str = "",
+    settings: str = "",
+    picture: str = "0",
+) -> None:
+    """Queue a job that starts from the chosen picture; what was typed is given back if it is refused."""
+    services = services_of(interaction)
+    try:
+        offered = services.pictures_offered.find(kept, user_id=interaction.user.id)
+        if not picture.isdecimal() or int(picture) >= len(offered.pictures):
+            raise UserMistake("form_forgotten")
+        typed = read_settings_line(settings, names_of(interaction))
+        asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed, image=True)
+        recipe = parse(asked, services.offers)
+        if may_expand(prompt) and read_phrase(prompt).count > 1:
+            raise UserMistake("expansion_image")
+        job, unsuitable = await _queued(interaction, offered, offered.pictures[int(picture)], asked, recipe)
+    except (InvalidRequest, UserMistake) as error:
+        await give_back(interaction, error, prompt, negative_prompt, settings)
+        return
+    await announce(interaction, job)
+    if unsuitable:
+        await name_left_out(interaction, unsuitable)
+    await hint(interaction, recipe.prompt)
+
+
+async def _queued(
+    interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture, asked: Asked, recipe: Recipe
+) -> tuple[Job, list[str]]:
+    """Return the stored job, and the preferences that do not suit it."""
+    if offered.job_id:
+        origin = await accept(
+            interaction, private=offered.private, parent=_parent(interaction, offered, picture)
+        )
+        asked, recipe, unsuitable = await filled(interaction, asked, recipe)
+        started = await _started_from_job(interaction, offered, picture, asked, recipe)
+        return await enqueue(interaction, started, origin), unsuitable
+    if picture.size is not None:
+        services_of(interaction).attachments.check(picture.size, what=picture.what)
+    origin = await accept(interaction, private=offered.private, files=1)
+    await check_caps(interaction, origin)
+    asked, recipe, unsuitable = await filled(interaction, asked, recipe)
+    image = SentFile(address=picture.address, what=picture.what)
+    with of_message():
+        async with started_from(interaction, recipe, asked, image=image) as started:
+            return await enqueue(interaction, started, origin), unsuitable
+
+
+async def _started_from_job(
+    interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture, asked: Asked, recipe: Recipe
+) -> Recipe:
+    """Return the recipe with a picture of an earlier job, whose file is there already."""
+    job = await kept_job(interaction, offered.job_id, privately=offered.private)
+    return start_from(
+        recipe,
+        asked,
+        find_offer(recipe.model, services_of(interaction).offers),
+        size=(job.recipe.width, job.recipe.height),
+        picture=picture_of(job, picture.index),
+        mask=None,
+    )
+
+
+def _parent(interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture) -> Parent:
+    """Return the job of the picture, with its message where everybody here can see that."""
+    seen = not offered.private
+    return Parent(
+        job_id=offered.job_id,
+        descent=Descent.VARIATION,
+        index=picture.index,
+        channel_id=interaction.channel_id if seen else None,
+        message_id=offered.message_id if seen else None,
+    )

@@ -1,0 +1,256 @@
+"""`/rules`: what the words of prompts may not say in a server, to add, to look at, to try and to remove."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import discord
+from discord.app_commands import Choice, Range, locale_str
+
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.answers import add_page, page, page_lines, report
+from bot.front.command_tree import Group, Option, make_command, make_group
+from bot.front.first_answers import acknowledge, open_form
+from bot.front.modals import modal, text_field
+from bot.front.options import MAX_CHOICE, MAX_CHOICES
+from bot.front.permissions import kept_server
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.ruling import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
+from bot.front.services import Interaction, sender_of, services_of
+from bot.moderation.rules import judged
+from bot.retries import while_unavailable
+from bot.store.auditing import By
+from bot.store.named import key_of
+from bot.store.prompt_rules import Action, PromptRule
+from bot.texts import Texts, shown
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
+
+LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
+LIST_CHARACTERS = 4000  # the most that Discord takes in one field
+SHOWN_TERMS = 1500
+RULE = "rule"
+EVERYWHERE = "server"
+HERE = "channel"
+
+
+def rules_group() -> Group:
+    """The command and its four subcommands; Discord shows it to moderators alone."""
+    name = Option(
+        name="name",
+        description=locale_str("The name of a rule."),
+        kind=Range[str, 1, MAX_CHOICE],
+        autocomplete=suggest_rules,
+    )
+    commands = [
+        make_command(
+            name="add",
+            description=locale_str("Add a rule, or change the one of this name."),
+            run=ask_rule,
+            options=[name, *_kinds()],
+        ),
+        make_command(
+            name="show",
+            description=locale_str("Show the rules of this server, or one of them."),
+            run=show_rules,
+            options=[name],
+        ),
+        make_command(
+            name="try",
+            description=locale_str("Say which rule would refuse a prompt here."),
+            run=try_rules,
+            options=[
+                Option(
+                    name="prompt",
+                    description=locale_str("What the picture should show."),
+                    kind=Range[str, 1, MAX_PROMPT_CHARACTERS],
+                    required=True,
+                )
+            ],
+        ),
+        make_command(
+            name="remove",
+            description=locale_str("Remove a rule of this server."),
+            run=remove_rule,
+            options=[replace(name, required=True)],
+        ),
+    ]
+    return make_group(
+        name="rules",
+        description=locale_str("What prompts may not say here."),
+        commands=commands,
+        permissions=discord.Permissions(manage_messages=True),
+    )
+
+
+def _kinds() -> list[Option]:
+    return [
+        Option(
+            name="action",
+            description=locale_str("What the rule does with its words. Left out: it refuses them."),
+            kind=str,
+            choices=[
+                (locale_str("Refuse these words", words=True), Action.REFUSE.value),
+                (locale_str("Allow these phrases", words=True), Action.ALLOW.value),
+            ],
+        ),
+        Option(
+            name="scope",
+            description=locale_str("Where the rule holds. Left out: in the whole server."),
+            kind=str,
+            choices=[
+                (locale_str("The whole server", words=True), EVERYWHERE),
+                (locale_str("This channel", words=True), HERE),
+            ],
+        ),
+    ]
+
+
+async def ask_rule(
+    interaction: Interaction, name: str = "", action: str | None = None, scope: str | None = None
+) -> None:
+    """Open the form, filled with the rule of this name if the server has it."""
+    kept_server(interaction)
+    texts = services_of(interaction).texts(interaction)
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            known = _named(name, await rules_of(interaction)) if name else None
+    except TimeoutError:
+        raise StoreUnavailable("a rule could not be read in time for a form") from None
+    chosen = action or (known.action if known else Action.REFUSE)
+    channel_id = known.channel_id if known else None
+    if scope is not None:
+        channel_id = interaction.channel_id if scope == HERE else None
+    long = discord.TextStyle.paragraph
+    words = text_field(
+        texts.gettext("Words"),
+        "terms",
+        "\n".join(known.terms)[:LIST_CHARACTERS] if known else "",
+        style=long,
+        max_length=LIST_CHARACTERS,
+        description=texts.gettext("Words or phrases, one a line; hidden spellings are found too."),
+    )
+    also = text_field(
+        texts.gettext("Only together with"),
+        "also",
+        "\n".join(known.also)[:LIST_CHARACTERS] if known else "",
+        style=long,
+        required=False,
+        max_length=LIST_CHARACTERS,
+        description=texts.gettext("One of these must be there too. Left empty, the words alone count."),
+    )
+    named = text_field(
+        texts.gettext("Name"), "name", known.name if known else name[:MAX_NAME], max_length=MAX_NAME + 4
+    )
+    form = [named, words] if Action(chosen) is Action.ALLOW else [named, words, also]
+    title = texts.gettext("Rule on prompts")
+    await open_form(interaction, modal(title, f"{RULE}:{Action(chosen).value}:{channel_id or 0}", *form))
+
+
+async def add_rule(
+    interaction: Interaction, action: str, channel_id: str, *, name: str, terms: str, also: str = ""
+) -> None:
+    """Store the rule of the form; what was typed is given back if it is refused."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    try:
+        by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
+        rule = PromptRule(
+            name=rule_name(name),
+            action=Action(action),
+            terms=read_terms(terms, least=1),
+            also=read_terms(also, least=0),
+            channel_id=int(channel_id) or None,
+        )
+        await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.put, rule, by)
+    except UserMistake as error:
+        await report(interaction, error)
+        typed = "\n\n".join(filter(None, (name, terms, also)))
+        await add_page(interaction, typed.replace("```", "\u02cb\u02cb\u02cb"))
+        return
+    said = services.texts(interaction).gettext("Saved: the rule {name}.", name=shown(rule.name, MAX_NAME))
+    await interaction.edit_original_response(content=said)
+
+
+async def show_rules(interaction: Interaction, name: str = "") -> None:
+    """Show one rule with its words, or the names of all, to the moderator alone."""
+    kept_server(interaction)
+    await acknowledge(interaction, private=True)
+    texts = services_of(interaction).texts(interaction)
+    rules = await rules_of(interaction)
+    if not name:
+        lines = [_summary(rule, texts) for rule in rules]
+        lines = lines or [texts.gettext("There are no rules here yet.")]
+    else:
+        if (rule := _named(name, rules)) is None:
+            raise unknown_rule(name, rules)
+        lines = list(_described(rule, texts))
+    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+
+
+def _summary(rule: PromptRule, texts: Texts) -> str:
+    count = texts.ngettext("{count} word or phrase", "{count} words and phrases", len(rule.terms))
+    facts = [f"**{shown(rule.name, MAX_NAME)}**", _action(rule, texts), count]
+    if rule.channel_id is not None:
+        facts.append(f"<#{rule.channel_id}>")
+    return texts.line(texts.joined(facts), mark="- ")
+
+
+def _action(rule: PromptRule, texts: Texts) -> str:
+    return texts.gettext("refuses") if rule.action is Action.REFUSE else texts.gettext("allows")
+
+
+def _described(rule: PromptRule, texts: Texts) -> Iterator[str]:
+    yield f"### {shown(rule.name, MAX_NAME)}"
+    yield _summary(rule, texts)
+    yield texts.line(texts.isolated(shown(", ".join(rule.terms), SHOWN_TERMS)))
+    if rule.also:
+        yield texts.gettext("Only together with")
+        yield texts.line(texts.isolated(shown(", ".join(rule.also), SHOWN_TERMS)))
+
+
+async def try_rules(interaction: Interaction, prompt: str) -> None:
+    """Say which rule would refuse a prompt in this channel, and for which words."""
+    kept_server(interaction)
+    await acknowledge(interaction, private=True)
+    texts = services_of(interaction).texts(interaction)
+    verdict = judged([prompt], await rules_of(interaction), channel_id=interaction.channel_id)
+    if verdict is None:
+        said = texts.gettext("No rule refuses this prompt here.")
+    else:
+        said = texts.gettext(
+            "The rule {name} refuses this prompt for {words}.",
+            name=shown(verdict.rule.name, MAX_NAME),
+            words=shown(", ".join(verdict.found), SHOWN_TERMS),
+        )
+    await interaction.edit_original_response(content=said)
+
+
+async def remove_rule(interaction: Interaction, name: str) -> None:
+    """Remove a rule of the server."""
+    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
+    services = services_of(interaction)
+    await acknowledge(interaction, private=True)
+    removed = await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.remove, name, by)
+    if removed is None:
+        raise unknown_rule(name, await rules_of(interaction))
+    said = services.texts(interaction).gettext(
+        "Removed: the rule {name}.", name=shown(removed.name, MAX_NAME)
+    )
+    await interaction.edit_original_response(content=said)
+
+
+def _named(name: str, rules: Sequence[PromptRule]) -> PromptRule | None:
+    return next((rule for rule in rules if key_of(rule.name) == key_of(name)), None)
+
+
+async def suggest_rules(interaction: Interaction, typed: str) -> list[Choice[str]]:
+    """Suggest the rules of the server to moderators; none while the queue is unavailable."""
+    try:
+        kept_server(interaction)
+        found = [rule.name for rule in await rules_of(interaction) if key_of(typed) in key_of(rule.name)]
+    except (StoreUnavailable, UserMistake):
+        return []
+    return [Choice(name=name, value=name) for name in found[:MAX_CHOICES]]

@@ -1,0 +1,171 @@
+"""“Use this recipe” in the menu of a message: its generation data in a form, which paints what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import discord
+from discord.app_commands import locale_str
+
+from bot.delivery.buttons import ButtonContent
+from bot.delivery.content import MessageContent, Tone
+from bot.delivery.layout import layout
+from bot.errors import UserMistake
+from bot.front.answers import give_back
+from bot.front.command_tree import MessageMenu, make_menu
+from bot.front.commands.paint_from import NAME as PAINT_FROM
+from bot.front.first_answers import acknowledge, open_form
+from bot.front.messages import MessageFile, files_of, of_message, result_of, texts_of
+from bot.front.modals import modal
+from bot.front.offered_pictures import file_name
+from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_line, telling
+from bot.front.options import clean
+from bot.front.pasting import difference_lines
+from bot.front.recipe_form import ALONE, in_time, names_of, open_remix, recipe_fields, recipe_of
+from bot.front.requests import accept, announce, check_blocks, enqueue
+from bot.front.services import Interaction, sender_of, services_of
+from bot.generation_data import Fitted, fit
+from bot.texts import Texts, shown
+from sdjax_engine.errors import InvalidRequest
+
+NAME = "Use this recipe"
+FORM, READ = "recipe", "recipe_read"
+ALL = "all"
+MOST_FILES = 4  # that are read for one request
+FORM_SECONDS = 1.5  # Discord takes a form only as the first answer, within 3 s
+SHOWN_NAME = 60
+
+
+def use_recipe_menu() -> MessageMenu:
+    """The command."""
+    return make_menu(name=locale_str(NAME), run=use_recipe)
+
+
+async def use_recipe(interaction: Interaction, message: discord.Message) -> None:
+    """Open a form with the generation data of the message, or Remix where it is a result of this bot."""
+    private = message.flags.ephemeral
+    if job_id := result_of(message, interaction.client.user.id):
+        target = ALONE if private else str(message.id)
+        await open_remix(interaction, job_id, target=target, privately=private)
+        return
+    data = read_texts(texts_of(message))
+    if data is not None:
+        async with in_time():
+            await check_blocks(interaction)
+        await _open(interaction, RecipeOffered(data=data, private=private))
+        return
+    files = files_of(message)
+    if not files:
+        raise UserMistake("recipe_none")
+    services_of(interaction).pace.admit(sender_of(interaction), files=1)
+    await _open_when_read(interaction, files, private=private)
+
+
+async def _open_when_read(interaction: Interaction, files: Sequence[MessageFile], *, private: bool) -> None:
+    """Open the form; where reading the files takes longer than a form can, offer a button that opens it."""
+    reading = asyncio.create_task(_read(interaction, files, private=private), name="recipe of a message")
+    try:
+        done, _ = await asyncio.wait({reading}, timeout=FORM_SECONDS)
+        if not done:
+            await acknowledge(interaction, private=True)
+        offered = await reading
+    finally:
+        reading.cancel()
+    if done:
+        await _open(interaction, offered)
+        return
+    services = services_of(interaction)
+    texts = services.texts(interaction)
+    key = services.recipes_offered.keep(offered, user_id=interaction.user.id)
+    button = ButtonContent(label=texts.gettext("Open the form"), custom_id=f"{READ}:{key}", primary=True)
+    said = texts.gettext("The recipe in {file} is read.", file=shown(offered.file, SHOWN_NAME))
+    content = MessageContent(heading=said, rows=((button,),), tone=Tone.DONE)
+    await interaction.edit_original_response(view=layout(content))
+
+
+async def _read(interaction: Interaction, files: Sequence[MessageFile], *, private: bool) -> RecipeOffered:
+    """Return the recipe of the first file that has one; raises UserMistake where none has."""
+    services, sender = services_of(interaction), sender_of(interaction)
+    errors: list[Exception] = []
+    try:
+        await check_blocks(interaction)
+    except UserMistake:
+        services.pace.give_back(sender, files=1)
+        raise
+    async with services.attachments.turn(sender):
+        for file in files[:MOST_FILES]:
+            name = file_name(file.name)
+            address = services.attachments.reachable(file.addresses)
+            if address is None:
+                continue
+            try:
+                services.attachments.check(file.size or 0, what=f"“{name}”")
+                with of_message():
+                    found = await services.attachments.fetch(address, what=f"“{name}”")
+                data = await services.fitting.run(read_file, file.kind, found)
+                return RecipeOffered(data=data, file=name, private=private)
+            except (InvalidRequest, UserMistake) as error:
+                errors.append(error)
+    more = UserMistake("recipe_none_in_files", count=MOST_FILES)
+    raise telling(errors, otherwise=more if len(files) > MOST_FILES else UserMistake("recipe_none"))
+
+
+async def open_read(interaction: Interaction, kept: str) -> None:
+    """Open the form of a recipe that was read before; raises UserMistake where it is no longer known."""
+    await _open(interaction, services_of(interaction).recipes_offered.find(kept, user_id=interaction.user.id))
+
+
+async def _open(interaction: Interaction, offered: RecipeOffered) -> None:
+    services = services_of(interaction)
+    texts, names = services.texts(interaction), names_of(interaction)
+    fitted = fit(offered.data, services.offers)
+    fields = recipe_fields(
+        texts,
+        prompt=clean(fitted.options.get("prompt", "")),
+        negative_prompt=clean(fitted.options.get("negative_prompt", "")),
+        settings=recipe_line(fitted.options, services.offers, names),
+    )
+    said = about(fitted, offered.file, texts, names)
+    above: list[discord.ui.Item[Any]] = [discord.ui.TextDisplay(said)] if said else []
+    custom_id = f"{FORM}:{ALONE if offered.private else ALL}"
+    title = names.pgettext("name", NAME)
+    await open_form(interaction, modal(title, custom_id, *above, *fields))
+
+
+def about(fitted: Fitted, file: str, texts: Texts, names: Texts) -> str:
+    """Return the lines above the form: the file that was read, and item by item what is different here."""
+    lines = []
+    if file:
+        lines.append(texts.gettext("Read from {file}.", file=shown(file, SHOWN_NAME)))
+    if fitted.differences:
+        heading = texts.gettext("Of this recipe, this is different here:")
+        menu = names.pgettext("name", PAINT_FROM)
+        image = texts.gettext(
+            "It began from another picture, which a recipe does not hold: “{menu}” starts from one.",
+            menu=menu,
+        )
+        lines += difference_lines(fitted.differences, names, texts, heading=heading, image=image)
+    return "\n".join(lines)
+
+
+async def paint_recipe(
+    interaction: Interaction,
+    visibility: str,
+    *,
+    prompt: str,
+    negative_prompt: str = "",
+    settings: str = "",
+) -> None:
+    """Queue a job of the words and settings in the form; what was typed is given back if it is refused."""
+    try:
+        origin = await accept(interaction, private=visibility == ALONE)
+        recipe = await recipe_of(
+            interaction, prompt=prompt, negative_prompt=negative_prompt, settings=settings
+        )
+        job = await enqueue(interaction, recipe, origin)
+    except (InvalidRequest, UserMistake) as error:
+        await give_back(interaction, error, prompt, negative_prompt, settings)
+        return
+    await announce(interaction, job)

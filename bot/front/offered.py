@@ -1,0 +1,51 @@
+"""What a form or a button of this process refers to by a key: kept in memory, gone after a restart.
+
+A `custom_id` has room for a key only. Nothing that Discord's payloads gave, such as the address of a picture,
+comes back from a person's client in this way.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from bot.errors import UserMistake
+
+T = TypeVar("T")
+
+MOST = 5000
+SECONDS = 24 * 3600.0  # the addresses of files do not live longer
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kept(Generic[T]):
+    thing: T
+    user_id: int
+    until: float
+
+
+class Offered(Generic[T]):
+    """Keeps things for the person to whom they were offered; the oldest go first. `clock` is monotonic."""
+
+    def __init__(self, *, clock: Callable[[], float], most: int = MOST, seconds: float = SECONDS) -> None:
+        self._clock = clock
+        self._most = most
+        self._seconds = seconds
+        self._kept: dict[str, _Kept[T]] = {}
+
+    def keep(self, thing: T, *, user_id: int) -> str:
+        """Keep a thing and return its key."""
+        while len(self._kept) >= self._most:
+            del self._kept[next(iter(self._kept))]
+        key = secrets.token_hex(8)
+        self._kept[key] = _Kept(thing=thing, user_id=user_id, until=self._clock() + self._seconds)
+        return key
+
+    def find(self, key: str, *, user_id: int) -> T:
+        """Return the thing; raises UserMistake `form_forgotten` where the person has none of this key."""
+        kept = self._kept.get(key)
+        if kept is None or kept.user_id != user_id or kept.until < self._clock():
+            raise UserMistake("form_forgotten")
+        return kept.thing

@@ -1,0 +1,77 @@
+"""The pictures of a message that a person may paint from; no Discord is called here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bot.front.messages import Kind, MessageFile
+from bot.front.options import MAX_CHOICE, MAX_CHOICES, clean
+from bot.jobs import Job, Showing
+from bot.texts import Texts, tidy
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferedPicture:
+    """A picture: at an address that Discord gave, or the picture at `index` of a job of this bot.
+
+    `name` is plain text for a menu. `size` is in bytes, None where it is unknown.
+    """
+
+    name: str
+    address: str = ""
+    size: int | None = None
+    index: int = 0
+
+    @property
+    def what(self) -> str:
+        """What the picture is called in sentences."""
+        return f"“{self.name}”"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PicturesOffered:
+    """The pictures of one message, and whether what is painted from them is shown to the person alone.
+
+    `job_id` is the job of this bot that the message shows; empty for any other message, whose pictures have
+    addresses.
+    """
+
+    pictures: tuple[OfferedPicture, ...]
+    private: bool
+    job_id: str = ""
+    message_id: int
+
+
+def pictures_of_job(job: Job, texts: Texts) -> tuple[OfferedPicture, ...]:
+    """Return the finished pictures of a job, less those that the safety checker withholds."""
+    return tuple(
+        OfferedPicture(name=texts.gettext("Picture {number}", number=image.index + 1), index=image.index)
+        for image in job.images
+        if image.artifact and image.showing is not Showing.WITHHOLD
+    )
+
+
+def pictures_among(
+    files: Sequence[MessageFile], reachable: Callable[[Iterable[str]], str | None], texts: Texts
+) -> tuple[OfferedPicture, ...]:
+    """Return the pictures among files that are `reachable`, as many as a menu can have."""
+    return tuple(_among(files, reachable, texts))[:MAX_CHOICES]
+
+
+def _among(
+    files: Sequence[MessageFile], reachable: Callable[[Iterable[str]], str | None], texts: Texts
+) -> Iterator[OfferedPicture]:
+    number = 0
+    for file in files:
+        address = reachable(file.addresses) if file.kind is Kind.PICTURE else None
+        if address is not None:
+            number += 1
+            name = file_name(file.name) or texts.gettext("Picture {number}", number=number)
+            yield OfferedPicture(name=name, address=address, size=file.size)
+
+
+def file_name(text: str) -> str:
+    """Return the name of a file as plain text on one line; empty where nothing of it is visible."""
+    name = tidy(clean(text))
+    return name if len(name) <= MAX_CHOICE else name[: MAX_CHOICE - 1] + "…"

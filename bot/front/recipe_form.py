@@ -1,0 +1,136 @@
+"""The form of a recipe: words, and the settings as one line. Remix and the menus of messages fill it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import discord
+
+from bot.errors import StoreUnavailable, UnknownJob
+from bot.front.first_answers import open_form
+from bot.front.modals import modal, text_field
+from bot.front.options import Asked, find_offer, parse, with_second_pass
+from bot.front.requests import check_blocks, repeatable
+from bot.front.services import Interaction, services_of
+from bot.front.settings_line import read_settings_line, settings_line
+from bot.front.styles import style_of
+from bot.front.styling import NO_STYLE, STYLE, styled
+from bot.jobs import Job, Recipe
+from bot.texts import Texts
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
+
+LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
+PROMPT, NEGATIVE_PROMPT, SETTINGS = "prompt", "negative_prompt", "settings"
+SETTINGS_CHARACTERS = 2000  # room for every LoRA of a recipe
+ALONE = "alone"  # in an id: for the person alone
+
+
+async def open_remix(
+    interaction: Interaction, job_id: str, *, target: str = "", privately: bool | None = None
+) -> None:
+    """Open the form, filled with the words and settings of the job.
+
+    `target` goes on into the form's id. Raises UnknownJob, also for a job that the person may not see, and
+    UserMistake where they are blocked.
+    """
+    async with in_time():
+        await check_blocks(interaction)
+        job = await kept_job(interaction, job_id, privately=privately)
+    texts = services_of(interaction).texts(interaction)
+    fields = recipe_fields(
+        texts,
+        prompt=job.recipe.prompt,
+        negative_prompt=job.recipe.negative_prompt,
+        settings=settings_line(job.recipe, names_of(interaction)),
+    )
+    custom_id = f"remix:{job.id}:{target}" if target else f"remix:{job.id}"
+    await open_form(interaction, modal(texts.gettext("Remix"), custom_id, *fields))
+
+
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Surround the look into the store before a form; raises StoreUnavailable where that takes too long."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            yield
+    except TimeoutError:
+        raise StoreUnavailable("the store could not be read in time for a form") from None
+
+
+async def kept_job(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:
+    """Read a job as `repeatable` does; raises UnknownJob for a deleted one too."""
+    job = await repeatable(interaction, job_id, privately=privately)
+    if job.deleted_at is not None:
+        raise UnknownJob(job=job_id)
+    return job
+
+
+def recipe_fields(
+    texts: Texts, *, prompt: str = "", negative_prompt: str = "", settings: str = "", about: str = ""
+) -> list[discord.ui.Item[Any]]:
+    """Return the inputs of the form; `about` is the line above the settings."""
+    long = discord.TextStyle.paragraph
+    return [
+        text_field(texts.gettext("Prompt"), PROMPT, prompt, style=long, max_length=MAX_PROMPT_CHARACTERS),
+        text_field(
+            texts.gettext("Not in the picture"),
+            NEGATIVE_PROMPT,
+            negative_prompt,
+            style=long,
+            required=False,
+            max_length=MAX_PROMPT_CHARACTERS,
+        ),
+        text_field(
+            texts.gettext("Settings"),
+            SETTINGS,
+            settings[:SETTINGS_CHARACTERS],
+            required=False,
+            max_length=SETTINGS_CHARACTERS,
+            description=about
+            or texts.gettext("What you leave out has the model's default; no seed is a random one."),
+        ),
+    ]
+
+
+async def recipe_of(
+    interaction: Interaction,
+    *,
+    prompt: str,
+    negative_prompt: str,
+    settings: str,
+    earlier: Recipe | None = None,
+) -> Recipe:
+    """Return the recipe of the form; the start picture and mask of the `earlier` recipe stay.
+
+    A style in the settings puts its texts around the words. Raises as `parse` and `style_of`.
+    """
+    typed = read_settings_line(settings, names_of(interaction))
+    started = earlier is not None and earlier.init_image is not None
+    asked = Asked(
+        prompt=prompt,
+        negative_prompt=negative_prompt,
+        **{"model": earlier.model if earlier else None, **typed, STYLE: None},
+        image=started,
+        mask=earlier is not None and earlier.mask_image is not None,
+    )
+    if typed.get(STYLE) not in (None, NO_STYLE):
+        asked = styled(asked, await style_of(interaction, typed[STYLE]))
+    recipe = parse(asked, services_of(interaction).offers)
+    if earlier is None:
+        return recipe
+    if recipe.seed == earlier.seed:
+        recipe = replace(recipe, variations=earlier.variations)
+    if not started:
+        return recipe
+    strength = recipe.strength if "strength" in typed else earlier.strength
+    recipe = with_second_pass(recipe, asked, find_offer(recipe.model, services_of(interaction).offers))
+    return replace(recipe, init_image=earlier.init_image, mask_image=earlier.mask_image, strength=strength)
+
+
+def names_of(interaction: Interaction) -> Texts:
+    """Return the texts with the names of options that the person's Discord shows."""
+    return Texts.for_locale(str(interaction.locale))

@@ -1,0 +1,69 @@
+"""Rules on prompts, where pictures are asked for: which words they see, and the sentence of a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.errors import UserMistake
+from bot.front.options import clean
+from bot.front.services import Interaction, services_of
+from bot.jobs import Recipe
+from bot.moderation.always import breaks_hard_rule
+from bot.moderation.rules import judged
+from bot.retries import while_unavailable
+from bot.store.prompt_rules import PromptRule
+from bot.texts import tidy
+
+PATIENCE_SECONDS = 2.0
+MAX_NAME = 60
+MAX_TERMS = 500
+MAX_TERM = 100  # characters
+
+
+async def check_words(interaction: Interaction, recipe: Recipe) -> None:
+    """Raise UserMistake `rule_always`, or `rule_refused` where a rule of the server refuses the words.
+
+    Styles and the words drawn from lists are in the recipe's prompts by now.
+    """
+    if breaks_hard_rule("\n".join(words_of(recipe))):
+        raise UserMistake("rule_always")
+    if interaction.guild_id is None:
+        return
+    rules = await rules_of(interaction)
+    verdict = judged(words_of(recipe), rules, channel_id=interaction.channel_id) if rules else None
+    if verdict is not None:
+        raise UserMistake("rule_refused", rule=verdict.rule.name)
+
+
+async def rules_of(interaction: Interaction) -> list[PromptRule]:
+    """Return the rules of the server."""
+    read = services_of(interaction).store.prompt_rules.of
+    return await while_unavailable(PATIENCE_SECONDS, read, interaction.guild_id or 0)
+
+
+def words_of(recipe: Recipe) -> list[str]:
+    """Return every text of a recipe that people choose."""
+    return [recipe.prompt, recipe.negative_prompt, *(lora.name for lora in recipe.loras)]
+
+
+def rule_name(text: str) -> str:
+    """Return a rule's name on one line; raises UserMistake `rule_name`."""
+    name = " ".join(text.split())
+    if not name or len(name) > MAX_NAME or name != tidy(clean(name)):
+        raise UserMistake("rule_name", limit=MAX_NAME)
+    return name
+
+
+def read_terms(text: str, *, least: int) -> tuple[str, ...]:
+    """Return words and phrases, one a line; raises UserMistake `rule_terms`."""
+    terms = tuple(dict.fromkeys(filter(None, (" ".join(clean(line).split()) for line in text.splitlines()))))
+    if not least <= len(terms) <= MAX_TERMS or any(len(term) > MAX_TERM for term in terms):
+        raise UserMistake("rule_terms", limit=MAX_TERMS, characters=MAX_TERM)
+    return terms
+
+
+def unknown_rule(name: str, rules: Sequence[PromptRule]) -> UserMistake:
+    """Return the error for a name that no rule has."""
+    if not rules:
+        return UserMistake("rule_none", value=name)
+    return UserMistake("rule_unknown", value=name, choices=", ".join(rule.name for rule in rules[:10]))

@@ -1,0 +1,17 @@
+"""The form of “Use this recipe”, and the button that opens it where reading a file took long."""
+
+from __future__ import annotations
+
+from bot.front.commands.use_recipe import ALL, FORM, READ, open_read, paint_recipe
+from bot.front.recipe_form import ALONE
+from bot.front.views.forms import Form
+from bot.front.views.items import Button
+
+
+class RecipeButton(Button, template=rf"{READ}:(?P<kept>[0-9a-f]+)"):
+    """For the person who chose the menu, while this process runs."""
+
+    act = staticmethod(open_read)
+
+
+RECIPE_FORM = Form(template=rf"{FORM}:(?P<visibility>{ALL}|{ALONE})", act=paint_recipe)

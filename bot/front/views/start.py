@@ -1,0 +1,8 @@
+"""The form of “Paint from this picture”."""
+
+from __future__ import annotations
+
+from bot.front.commands.paint_from import FORM, start
+from bot.front.views.forms import Form
+
+START_FORM = Form(template=rf"{FORM}:(?P<kept>[0-9a-f]+)", act=start)

@@ -1,0 +1,93 @@
+"""The audit log: who did what to whom, when and why. The database refuses to change or delete its rows."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.store.tables import audit, restrictions
+
+OPERATOR = NOBODY = EVERYWHERE = 0
+
+
+class Act(StrEnum):
+    """What moderators and the operator do."""
+
+    BLOCK = "block"
+    UNBLOCK = "unblock"
+    PAUSE = "pause"
+    RESUME = "resume"
+    CLEAR = "clear"
+    RULE = "rule"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One row of the log. `before` and `after` are what the act replaced and what has held since.
+
+    Both name no person. `actor_id` is 0 for the operator, `subject_id` 0 for nobody, and a negative number
+    stands for a person who had everything of theirs deleted. `guild_id` is 0 for an act in every server.
+    """
+
+    id: int
+    at: float
+    guild_id: int
+    actor_id: int
+    subject_id: int
+    act: Act
+    reason: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class By:
+    """Who acts, in which server, and why."""
+
+    actor_id: int
+    guild_id: int
+    reason: str = ""
+
+
+async def note(
+    connection: AsyncConnection,
+    act: Act,
+    by: By,
+    *,
+    at: float,
+    subject_id: int = NOBODY,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Add a row to the log, in the transaction of the act."""
+    values: dict[str, Any] = {"at": at, "act": act.value, "subject_id": subject_id}
+    values |= {"guild_id": by.guild_id, "actor_id": by.actor_id, "reason": by.reason}
+    values |= {"before": _json(before), "after": _json(after)}
+    await connection.execute(sa.insert(audit).values(values))
+
+
+def _json(facts: Mapping[str, Any] | None) -> Any:
+    return sa.null() if facts is None else dict(facts)
+
+
+def entry_of(row: Any) -> Entry:
+    """Return the row as plain data."""
+    return Entry(**{**row._mapping, "act": Act(row.act)})
+
+
+def erased_number() -> int:
+    """Return a negative number that says nothing of the person whom it replaces."""
+    return -1 - secrets.randbelow(2**40)
+
+
+async def replace_person(connection: AsyncConnection, user_id: int, number: int) -> None:
+    """Write `number` for a person in the log, and for whoever blocked or paused."""
+    for column in (audit.c.actor_id, audit.c.subject_id, restrictions.c.by):
+        named = sa.update(column.table).where(column == user_id)
+        await connection.execute(named.values({column: number}))

@@ -1,0 +1,237 @@
+"""Moderation: who is blocked, where painting is paused, and the log of these acts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import Origin
+from bot.store.auditing import Act, By, Entry, entry_of, note
+from bot.store.database import Verbs, insert
+from bot.store.pausing import pause_jobs, resume_jobs
+from bot.store.tables import audit, restrictions
+
+
+class Kind(StrEnum):
+    """A block refuses requests; a pause lets them wait."""
+
+    BLOCK = "block"
+    PAUSE = "pause"
+
+
+ACTS: Mapping[Kind, tuple[Act, Act]] = MappingProxyType(
+    {Kind.BLOCK: (Act.BLOCK, Act.UNBLOCK), Kind.PAUSE: (Act.PAUSE, Act.RESUME)}
+)
+"""What the log calls the beginning and the end of a restriction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Whom or what a restriction is about; 0 stands for every server, every channel, everybody."""
+
+    guild_id: int = 0
+    channel_id: int = 0
+    user_id: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restriction:
+    """A block or a pause.
+
+    `until` is in seconds since the epoch, None for good; `by` is 0 for the operator.
+    """
+
+    kind: Kind
+    scope: Scope
+    until: float | None
+    reason: str
+    by: int
+    at: float
+
+
+class Moderation(Verbs):
+    """The verbs of moderation; each that changes something adds its row to the log."""
+
+    async def block(self, scope: Scope, by: By, *, until: float | None = None) -> Restriction:
+        """Block a person in a server or everywhere, or a server; an earlier block is replaced."""
+        return await self._restrict(Kind.BLOCK, scope, by, until)
+
+    async def unblock(self, scope: Scope, by: By) -> Restriction | None:
+        """End a block and return it; None where none holds."""
+        return await self._lift(Kind.BLOCK, scope, by)
+
+    async def pause(self, scope: Scope, by: By) -> Restriction:
+        """Pause a channel or a server: what waits there is not claimed. The word of an earlier pause goes."""
+        return await self._restrict(Kind.PAUSE, scope, by, None)
+
+    async def resume(self, scope: Scope, by: By) -> Restriction | None:
+        """End a pause and return it; None where none holds."""
+        return await self._lift(Kind.PAUSE, scope, by)
+
+    async def standing(
+        self, *, user_id: int, channel_id: int | None, guild_id: int | None
+    ) -> list[Restriction]:
+        """Return the restrictions that hold for a person in a channel; no server in a direct message."""
+        column = restrictions.c
+        look = sa.select(restrictions).where(
+            column.kind.in_([kind.value for kind in Kind]),
+            column.guild_id.in_((0, guild_id or 0)),
+            column.channel_id.in_((0, channel_id or 0)),
+            column.user_id.in_((0, user_id)),
+            _holds(self._clock()),
+        )
+        async with self._database.read() as connection:
+            return [_restriction(row) for row in await connection.execute(look)]
+
+    async def in_force(self, guild_id: int) -> list[Restriction]:
+        """Return the restrictions that hold in a server, pauses last, each kind in the order of its time."""
+        look = sa.select(restrictions).where(restrictions.c.guild_id == guild_id, _holds(self._clock()))
+        ordered = look.order_by(restrictions.c.kind, restrictions.c.at, restrictions.c.user_id)
+        async with self._database.read() as connection:
+            return [_restriction(row) for row in await connection.execute(ordered)]
+
+    async def of_person(self, user_id: int) -> list[Restriction]:
+        """Return the blocks of one person, in every server."""
+        look = sa.select(restrictions).where(restrictions.c.user_id == user_id, _holds(self._clock()))
+        async with self._database.read() as connection:
+            return [_restriction(row) for row in await connection.execute(look.order_by(restrictions.c.at))]
+
+    async def lapse(self) -> int:
+        """Delete the restrictions whose time is over, and return how many; they held no longer."""
+        over = sa.delete(restrictions).where(restrictions.c.until <= self._clock())
+        async with self._database.write() as connection:
+            return (await connection.execute(over)).rowcount
+
+    async def entries(
+        self,
+        guild_id: int | None,
+        *,
+        actor_id: int | None = None,
+        subject_id: int | None = None,
+        person_id: int | None = None,
+        act: Act | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> list[Entry]:
+        """Return the rows of a server's log, or of all, the newest first; those with an id below `before`.
+
+        `person_id` is the actor or the subject.
+        """
+        column = audit.c
+        look = sa.select(audit)
+        if guild_id is not None:
+            look = look.where(column.guild_id == guild_id)
+        if actor_id is not None:
+            look = look.where(column.actor_id == actor_id)
+        if subject_id is not None:
+            look = look.where(column.subject_id == subject_id)
+        if person_id is not None:
+            look = look.where((column.actor_id == person_id) | (column.subject_id == person_id))
+        if act is not None:
+            look = look.where(column.act == act.value)
+        if before is not None:
+            look = look.where(column.id < before)
+        async with self._database.read() as connection:
+            rows = await connection.execute(look.order_by(column.id.desc()).limit(limit))
+            return [entry_of(row) for row in rows]
+
+    async def _restrict(self, kind: Kind, scope: Scope, by: By, until: float | None) -> Restriction:
+        new = Restriction(
+            kind=kind, scope=scope, until=until, reason=by.reason, by=by.actor_id, at=self._clock()
+        )
+        async with self._changing() as (connection, _):
+            old = await _put(connection, new)
+            if kind is Kind.PAUSE:
+                await pause_jobs(connection, scope.guild_id, scope.channel_id)
+            await self._note(connection, ACTS[kind][0], scope, by, before=old, after=new)
+        return new
+
+    async def _lift(self, kind: Kind, scope: Scope, by: By) -> Restriction | None:
+        gone = sa.delete(restrictions).where(_of(kind, scope)).returning(*restrictions.c)
+        async with self._changing() as (connection, changes):
+            row = (await connection.execute(gone)).one_or_none()
+            if row is None or not (row.until is None or row.until > self._clock()):
+                return None
+            if kind is Kind.PAUSE:
+                await resume_jobs(connection, scope.guild_id, scope.channel_id)
+                changes.work = True
+            old = _restriction(row)
+            await self._note(connection, ACTS[kind][1], scope, by, before=old, after=None)
+        return old
+
+    async def _note(
+        self,
+        connection: AsyncConnection,
+        act: Act,
+        scope: Scope,
+        by: By,
+        *,
+        before: Restriction | None,
+        after: Restriction | None,
+    ) -> None:
+        changed = {"before": _facts(before), "after": _facts(after)}
+        await note(connection, act, by, at=self._clock(), subject_id=scope.user_id, **changed)
+
+
+async def is_paused(connection: AsyncConnection, origin: Origin) -> bool:
+    """Return whether a new job begins in a pause, which then ends only after the job is stored."""
+    # A pause that another transaction begins or ends now is not waited for: that could be a deadlock.
+    look = sa.select(restrictions.c.kind).where(
+        restrictions.c.kind == Kind.PAUSE.value,
+        restrictions.c.guild_id == (origin.guild_id or 0),
+        restrictions.c.channel_id.in_((0, origin.channel_id)),
+    )
+    locked = look.with_for_update(read=True, skip_locked=True)
+    return (await connection.execute(locked)).first() is not None
+
+
+def _holds(now: float) -> sa.ColumnElement[bool]:
+    return restrictions.c.until.is_(None) | (restrictions.c.until > now)
+
+
+def _of(kind: Kind, scope: Scope) -> sa.ColumnElement[bool]:
+    key = restrictions.c
+    here = (key.guild_id == scope.guild_id) & (key.channel_id == scope.channel_id)
+    return (key.kind == kind.value) & here & (key.user_id == scope.user_id)
+
+
+async def _put(connection: AsyncConnection, new: Restriction) -> Restriction | None:
+    """Store a restriction and return the one that it replaces; of two at once, one replaces the other."""
+    scope = new.scope
+    key = {"guild_id": scope.guild_id, "channel_id": scope.channel_id, "user_id": scope.user_id}
+    values = {"until": new.until, "reason": new.reason, "by": new.by, "at": new.at}
+    add = insert(connection, restrictions).values(kind=new.kind.value, **key, **values)
+    look = sa.select(restrictions).where(_of(new.kind, scope)).with_for_update()
+    while not (await connection.execute(add.on_conflict_do_nothing())).rowcount:
+        row = (await connection.execute(look)).one_or_none()
+        if row is not None:  # else it was lifted between the two statements
+            await connection.execute(sa.update(restrictions).where(_of(new.kind, scope)).values(values))
+            return _restriction(row)
+    return None
+
+
+def _restriction(row: Any) -> Restriction:
+    return Restriction(
+        kind=Kind(row.kind),
+        scope=Scope(guild_id=row.guild_id, channel_id=row.channel_id, user_id=row.user_id),
+        until=row.until,
+        reason=row.reason,
+        by=row.by,
+        at=row.at,
+    )
+
+
+def _facts(restriction: Restriction | None) -> dict[str, Any] | None:
+    """Return what the log says of a restriction, without the ids of people."""
+    if restriction is None:
+        return None
+    facts: dict[str, Any] = {"until": restriction.until, "reason": restriction.reason}
+    if restriction.scope.channel_id:
+        facts["channel_id"] = restriction.scope.channel_id
+    return facts

@@ -1,0 +1,102 @@
+"""Pauses of channels and servers, as they are written on jobs and images.
+
+While a pause holds where a job was asked for, the column `paused` of the job and of its images is true, and
+claims and counts skip them by an index, however many wait. A job that is stored while a pause begins may lack
+the mark, so a claim looks at the pauses too.
+
+The clock of the fair order goes on during a pause. At its end each person's images are tagged as if they were
+asked for now: time in a pause earns no credit, as idle time does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import State
+from bot.store.rows import among
+from bot.store.tables import images, jobs, last_tags, restrictions, virtual_clock
+from bot.store.transitions import ACTIVE
+
+PAUSE = "pause"
+OF_PAUSE = sa.and_(
+    restrictions.c.kind == PAUSE,
+    restrictions.c.guild_id == jobs.c.guild_id,
+    restrictions.c.channel_id.in_((sa.literal(0), jobs.c.channel_id)),
+)
+"""The condition for the pauses of a job's channel and server."""
+IS_PAUSED = sa.exists().where(OF_PAUSE)
+JOBS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
+
+
+async def pause_jobs(connection: AsyncConnection, guild_id: int, channel_id: int) -> None:
+    """Mark the active jobs of a channel, or of a server where `channel_id` is 0; running images finish."""
+    await _mark(
+        connection, await _lock(connection, _place(guild_id, channel_id) & ~jobs.c.paused), paused=True
+    )
+
+
+async def resume_jobs(connection: AsyncConnection, guild_id: int, channel_id: int) -> None:
+    """Let the jobs go on that no other pause holds; the row of the ended pause is deleted already."""
+    job_ids = await _lock(connection, _place(guild_id, channel_id) & jobs.c.paused & ~IS_PAUSED)
+    await _tag_anew(connection, job_ids)
+    await _mark(connection, job_ids, paused=False)
+
+
+def _place(guild_id: int, channel_id: int) -> sa.ColumnElement[bool]:
+    here = jobs.c.state.in_(ACTIVE) & (jobs.c.guild_id == guild_id)
+    return here & (jobs.c.channel_id == channel_id) if channel_id else here
+
+
+async def _lock(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[str]:
+    """Lock these jobs and their running images, in the order of all transactions; return the jobs' ids."""
+    ordered = sa.select(jobs.c.id).where(which).order_by(jobs.c.id)
+    job_ids = list(await connection.scalars(ordered.with_for_update()))
+    # Heartbeats lock running images without their jobs.
+    running = sa.select(images.c.id).join(jobs).where(images.c.state == State.RUNNING, which)
+    await connection.execute(running.order_by(images.c.id).with_for_update(of=images))
+    return job_ids
+
+
+async def _mark(connection: AsyncConnection, job_ids: Sequence[str], *, paused: bool) -> None:
+    for some in _chunks(job_ids):
+        await connection.execute(sa.update(images).where(images.c.job_id.in_(some)).values(paused=paused))
+        await connection.execute(sa.update(jobs).where(jobs.c.id.in_(some)).values(paused=paused))
+
+
+async def _tag_anew(connection: AsyncConnection, job_ids: Sequence[str]) -> None:
+    """Move the tags of each person's waiting images in these jobs: the first begins at virtual time."""
+    columns = images.c.id, images.c.job_id, images.c.tag, images.c.share, jobs.c.user_id
+    look = sa.select(*columns).join(jobs).where(among(images, State.WAITING))
+    rows: list[Any] = []
+    for some in _chunks(job_ids):
+        rows += await connection.execute(look.where(jobs.c.id.in_(some)))
+    now = await connection.scalar(sa.select(virtual_clock.c.time)) or 0.0
+    begins: dict[int, float] = {}
+    for row in rows:
+        begins[row.user_id] = min(begins.get(row.user_id, now), row.tag - row.share)
+    late = {user_id: now - begin for user_id, begin in begins.items() if begin < now}
+    moved = [row for row in rows if row.user_id in late]
+    if not moved:
+        return
+    key: sa.BindParameter[Any] = sa.bindparam("key")
+    tag: sa.BindParameter[float] = sa.bindparam("new")
+    new_tags = [{"key": row.id, "new": row.tag + late[row.user_id]} for row in moved]
+    await connection.execute(sa.update(images).where(images.c.id == key).values(tag=tag), new_tags)
+    of_jobs = {row.job_id: late[row.user_id] for row in moved}
+    later = [{"key": job_id, "new": by} for job_id, by in sorted(of_jobs.items())]
+    await connection.execute(sa.update(jobs).where(jobs.c.id == key).values(tag=jobs.c.tag + tag), later)
+    ends: dict[int, float] = {}
+    for row in moved:
+        ends[row.user_id] = max(ends.get(row.user_id, 0.0), row.tag + late[row.user_id])
+    last = [{"key": user_id, "new": end} for user_id, end in sorted(ends.items())]  # the order of all locks
+    own = sa.update(last_tags).where(last_tags.c.user_id == key, last_tags.c.tag < tag)
+    await connection.execute(own.values(tag=tag), last)
+
+
+def _chunks(job_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(job_ids), JOBS_AT_ONCE):
+        yield job_ids[start : start + JOBS_AT_ONCE]

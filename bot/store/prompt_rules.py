@@ -1,0 +1,123 @@
+"""Rules that a server keeps about the words of prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UserMistake
+from bot.store.auditing import Act, By, note
+from bot.store.database import Verbs, insert
+from bot.store.named import key_of
+from bot.store.tables import prompt_rules
+
+MAX_RULES = 50  # of one server
+
+
+class Action(StrEnum):
+    """What a rule does with a prompt that has its terms."""
+
+    REFUSE = "refuse"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptRule:
+    """One rule of a server; without a `channel_id` it holds in every channel.
+
+    A rule refuses a prompt that has one of its `terms`; with `also`, only where it has one of those too. The
+    terms of a rule that allows are phrases that no other rule sees.
+    """
+
+    name: str
+    action: Action = Action.REFUSE
+    terms: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    channel_id: int | None = None
+
+
+class PromptRules(Verbs):
+    """The verbs of rules; each that changes something adds its row to the audit log."""
+
+    async def of(self, guild_id: int) -> list[PromptRule]:
+        """Return the rules of a server, by name."""
+        look = sa.select(prompt_rules).where(prompt_rules.c.guild_id == guild_id)
+        async with self._database.read() as connection:
+            return [_rule(row) for row in await connection.execute(look.order_by(prompt_rules.c.key))]
+
+    async def put(self, rule: PromptRule, by: By) -> None:
+        """Store a rule, in place of one of the same name; raises UserMistake `rules_full`."""
+        column, key = prompt_rules.c, key_of(rule.name)
+        others = (column.guild_id == by.guild_id) & (column.key != key)
+        values = {"name": rule.name, **_facts(rule)}
+        async with self._changing() as (connection, _):
+            count = await connection.scalar(
+                sa.select(sa.func.count()).select_from(prompt_rules).where(others)
+            )
+            if (count or 0) >= MAX_RULES:
+                raise UserMistake("rules_full", limit=MAX_RULES)
+            old = await _find(connection, by.guild_id, key)
+            await connection.execute(
+                insert(connection, prompt_rules)
+                .values(guild_id=by.guild_id, key=key, **values)
+                .on_conflict_do_update(index_elements=[column.guild_id, column.key], set_=values)
+            )
+            await self._note(connection, by, before=old, after=rule)
+
+    async def remove(self, name: str, by: By) -> PromptRule | None:
+        """Delete the rule of this name and return it; None where there is none."""
+        key = key_of(name)
+        async with self._changing() as (connection, _):
+            old = await _find(connection, by.guild_id, key)
+            if old is None:
+                return None
+            gone = sa.delete(prompt_rules).where(
+                prompt_rules.c.guild_id == by.guild_id, prompt_rules.c.key == key
+            )
+            await connection.execute(gone)
+            await self._note(connection, by, before=old, after=None)
+        return old
+
+    async def _note(
+        self,
+        connection: AsyncConnection,
+        by: By,
+        *,
+        before: PromptRule | None,
+        after: PromptRule | None,
+    ) -> None:
+        was, will = _logged(before), _logged(after)
+        await note(connection, Act.RULE, by, at=self._clock(), before=was, after=will)
+
+
+async def _find(connection: AsyncConnection, guild_id: int, key: str) -> PromptRule | None:
+    look = sa.select(prompt_rules).where(prompt_rules.c.guild_id == guild_id, prompt_rules.c.key == key)
+    row = (await connection.execute(look.with_for_update())).one_or_none()
+    return None if row is None else _rule(row)
+
+
+def _rule(row: Any) -> PromptRule:
+    return PromptRule(
+        name=row.name,
+        action=Action(row.action),
+        terms=tuple(row.terms),
+        also=tuple(row.also),
+        channel_id=row.channel_id,
+    )
+
+
+def _facts(rule: PromptRule) -> dict[str, Any]:
+    return {
+        "action": rule.action.value,
+        "terms": list(rule.terms),
+        "also": list(rule.also),
+        "channel_id": rule.channel_id,
+    }
+
+
+def _logged(rule: PromptRule | None) -> dict[str, Any] | None:
+    return None if rule is None else {"name": rule.name, **_facts(rule)}

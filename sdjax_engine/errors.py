@@ -1,0 +1,72 @@
+"""The errors of the engine.
+
+EngineError
+├── InvalidRequest       the person asked for something that cannot be painted
+├── UnreadableCheckpoint the checkpoint's files are missing, broken or of another kind
+├── DevicesFailed        the devices cannot be used, or not for what is offered
+├── PaintingFailed       this one image failed; others go on
+└── EngineClosed         the engine takes no more requests
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class EngineError(Exception):
+    """Base of every error the engine raises on purpose."""
+
+
+class InvalidRequest(EngineError):
+    """A request that cannot be painted.
+
+    `problem` names the kind of mistake and `details` its facts, so that a front end can say the
+    sentence in the person's language; `str()` says it in English.
+    """
+
+    SENTENCES: ClassVar[dict[str, str]] = {
+        "empty_prompt": "The prompt is empty: write what the picture should show.",
+        "wordless_prompt": "The prompt has only punctuation: write in words what the picture should show.",
+        "long_prompt": "The prompt has {characters} characters: shorten it to {limit} at most.",
+        "steps": "{value} steps are not possible: choose between 1 and {limit}.",
+        "guidance": "A guidance of {value} is not possible: choose between 0 and {limit}.",
+        "seed": "{value} is not a seed: choose a whole number between 0 and {limit}.",
+        "sampler": "There is no sampler called “{value}”: choose one of {choices}.",
+        "unsuited_sampler": "The sampler “{value}” does not suit {model}: choose one of {choices}.",
+        "size": "{model} does not paint {value}: choose one of {choices}.",
+        "model": "There is no model called “{value}”: choose one of {choices}.",
+        "variants": "{value} variants are not possible: choose between 1 and {limit}.",
+        "lane": "{value} is not set up here: choose one of {choices}.",
+        "strength": "A strength of {value} is not possible: choose between 0 and 1.",
+        "picture": "{what} is not a picture that can be read: send a PNG, JPEG or WebP file.",
+        "mask_alone": "A mask says which part of a picture to paint anew: send that picture too.",
+        "lora": "There is no LoRA called “{value}”: choose one of {choices}.",
+        "no_loras": "{model} has no LoRAs to choose from: leave them out.",
+        "lora_weight": "A LoRA weight of {value} is not possible: choose between -{limit} and {limit}.",
+        "variations": "{count} variations of one seed are too many: {limit} are possible.",
+        "variation_strength": "A variation strength of {value} is not possible: choose between 0 and 1.",
+        "second_pass_size": "A second pass in {value} is not possible: choose one of {choices}.",
+        "no_second_pass": "{model} paints no larger picture of this shape: leave the second pass out.",
+        "large_loras": "The LoRAs {value} are too large together: choose fewer of them.",
+    }
+
+    def __init__(self, problem: str, **details: Any) -> None:
+        super().__init__(self.SENTENCES[problem].format(**details))
+        self.problem = problem
+        self.details = details
+
+
+class UnreadableCheckpoint(EngineError):
+    """The checkpoint cannot be loaded; the message lists everything that is wrong with it."""
+
+
+class DevicesFailed(EngineError):
+    """The devices cannot be used, or not for what is offered; the message says what they answer."""
+
+
+class PaintingFailed(EngineError):
+    """One image could not be painted; the message says why."""
+
+
+class EngineClosed(EngineError):
+    """The engine is closing and takes no more requests."""

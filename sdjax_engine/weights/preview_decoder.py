@@ -1,0 +1,78 @@
+"""The decoder of previews: a tiny autoencoder (TAESD) from a folder or the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.json_files import read_json
+from sdjax_engine.models.autoencoder_tiny_config import NAME, factor_of
+from sdjax_engine.weights.cache import FOLDER, Cache
+from sdjax_engine.weights.checkpoint import Component
+from sdjax_engine.weights.digests import Digests
+from sdjax_engine.weights.file_names import DIFFUSERS_STEM, Report, is_hub_id
+from sdjax_engine.weights.files import weight_files
+from sdjax_engine.weights.load import DTYPES, Put, fill
+from sdjax_engine.weights.networks import Part, check_tensors, plan, settle_config
+from sdjax_engine.weights.tensors import stored_tensors
+from sdjax_engine.wording import cut
+
+CONFIG = "config.json"
+CACHED_AS = "preview_decoder"
+
+
+def load_preview_decoder(
+    source: str,
+    *,
+    latent_channels: int,
+    vae_scale_factor: int,
+    dtype: str,
+    put: Put,
+    cache_dir: Path | None = None,
+    report: Report | None = None,
+) -> Component:
+    """Read the decoder called `source`, a folder or a hub id of the reference's `AutoencoderTiny`.
+
+    It must decode latents of so many channels to `vae_scale_factor` times their size. The other arguments are
+    those of `load_checkpoint`. Raises UnreadableCheckpoint, in one sentence, for whatever is wrong.
+    """
+    folder = find_decoder(source, report)
+    file = folder / CONFIG
+    config = read_json(file)
+    if config.get("_class_name") != NAME:
+        raise UnreadableCheckpoint(
+            f"{file} is of the class {cut(str(config.get('_class_name')))}: name the folder or hub id of an "
+            f"{NAME}, such as madebyollin/taesd for SD 1 and 2 or madebyollin/taesdxl for SDXL."
+        )
+    settled = settle_config(NAME, config, origin=str(file))
+    channels, factor = settled["latent_channels"], factor_of(settled)
+    if (channels, factor) != (latent_channels, vae_scale_factor):
+        raise UnreadableCheckpoint(
+            f"{source} decodes {channels} latent channels to {factor} times the size, and the model has "
+            f"{latent_channels} and {vae_scale_factor}: name a decoder that was made for the model's "
+            "autoencoder, or delete the key."
+        )
+    stored = stored_tensors(NAME, weight_files(folder, variant=None, stem=DIFFUSERS_STEM))
+    planned = plan(Part(model=NAME, config=settled, stored=stored, origin=str(file)), dtype=DTYPES[dtype])
+    cache = None
+    if cache_dir is not None:
+        digests = Digests(folder=cache_dir / FOLDER)
+        cache = Cache(folder=cache_dir, source=f"{CACHED_AS} {source}", digests=digests)
+    if cache is None or not cache.has_checked(CACHED_AS, planned):
+        check_tensors(str(folder), {"the decoder": planned})
+    return fill(CACHED_AS, planned, put=put, cache=cache)
+
+
+def find_decoder(source: str, report: Report | None) -> Path:
+    """Return the local folder of a decoder, downloading what is missing where it is a hub id."""
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists() or not is_hub_id(source):
+        raise UnreadableCheckpoint(
+            f"There is no folder {path}: name a folder with {CONFIG} and {DIFFUSERS_STEM}.safetensors, or a "
+            "hub id."
+        )
+    from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
+
+    return fetch(source, (CONFIG, f"{DIFFUSERS_STEM}.safetensors"), revision=None, report=report)

@@ -1,0 +1,249 @@
+"""The pictures of the documentation: newcomers in Chromium at the sandbox's page, with the demo behind it.
+
+python tests/demo/first_pictures.py --write    renew docs/images
+
+`test_first_pictures.py` goes the same way and writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import PIL.Image
+from playwright.async_api import Locator, Page, ViewportSize, expect
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from chromium import launched  # noqa: E402 - found by the line above
+from evening import Role, alive, free_port  # noqa: E402
+
+from bot.sandbox.server import Sandbox  # noqa: E402
+
+IMAGES = ROOT / "docs" / "images"
+PHONE, DESKTOP = ViewportSize(width=430, height=940), ViewportSize(width=1280, height=940)
+COLOURS = 256  # of a palette; the files are a third as large
+PATIENCE = 120_000.0  # milliseconds
+PROMPT = "a red heart left of a blue star"
+OTHER = "a green heart left of a blue star"
+MOON = "a large yellow moon above a small pink heart on a purple background"
+
+Keep = Callable[[str, bytes], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """A page, and what becomes of a picture of it."""
+
+    page: Page
+    keep: Keep
+
+    async def shoot(self, name: str) -> None:
+        """Keep what the screen shows."""
+        self.keep(name, await self.page.screenshot(animations="disabled", caret="hide"))
+
+    async def send(self, line: str) -> None:
+        """Type a command and send it."""
+        await self.page.get_by_role("textbox", name="Command box").fill(line)
+        await self.page.keyboard.press("Enter")
+
+    def message(self, words: str, *, button: str) -> Locator:
+        """The newest message with these words and this button."""
+        found = self.page.get_by_role("article").filter(has_text=words)
+        return found.filter(has=self.page.get_by_role("button", name=button, exact=True)).last
+
+    async def press(self, message: Locator, label: str) -> None:
+        """Press a button of a message."""
+        await message.get_by_role("button", name=label, exact=True).click()
+
+
+async def paint(visit: Visit) -> Locator:
+    """Type a prompt, watch it being painted, see the grid."""
+    page = visit.page
+    await page.get_by_role("textbox", name="Command box").press_sequentially(f"/imagine {PROMPT} variants:4 ")
+    await expect(page.get_by_role("textbox", name="Command box")).to_have_value(
+        f"/imagine {PROMPT} variants:4 "
+    )
+    await visit.shoot("first-paint-1")
+    await visit.send(f"/imagine {PROMPT} variants:4 steps:60 seed:3")
+    await shoot_while_painted(visit, "first-paint-2")
+    grid = visit.message(PROMPT, button="U1")
+    await grid.wait_for(timeout=PATIENCE)
+    await shown(grid)
+    await visit.shoot("first-paint-3")
+    return grid
+
+
+async def shoot_while_painted(visit: Visit, name: str) -> None:
+    """Keep the last picture of the newest message while it has a preview."""
+    page, message = visit.page, visit.page.get_by_role("article").last
+    await message.locator("img[alt^='Preview']").wait_for(timeout=PATIENCE)
+    while "Painting" in (said := await message.inner_text()):
+        picture = await page.screenshot(animations="disabled", caret="hide")
+        if await message.inner_text() == said:
+            visit.keep(name, picture)
+        await expect(message).not_to_have_text(said, use_inner_text=True, timeout=PATIENCE)
+
+
+async def pick(visit: Visit, grid: Locator) -> Locator:
+    """Choose one picture of the grid, then a larger one of it."""
+    await grid.get_by_role("button", name="U3", exact=True).focus()
+    await visit.page.keyboard.press("Tab")
+    await visit.page.keyboard.press("Shift+Tab")
+    await visit.shoot("first-pick-1")
+    await visit.press(grid, "U3")
+    alone = visit.message("picture 3 of this grid", button="Enlarge")
+    await alone.wait_for(timeout=PATIENCE)
+    await shown(alone)
+    await visit.shoot("first-pick-2")
+    await visit.press(alone, "Enlarge")
+    larger = visit.message("160×160", button="Again")
+    await larger.wait_for(timeout=PATIENCE)
+    await shown(larger)
+    await visit.shoot("first-pick-3")
+    return alone
+
+
+async def remix(visit: Visit, alone: Locator) -> None:
+    """Change a word of the prompt, and paint again."""
+    page = visit.page
+    button = alone.get_by_role("button", name="Remix", exact=True)
+    await button.scroll_into_view_if_needed()
+    await button.focus()
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Shift+Tab")
+    await visit.shoot("first-remix-1")
+    await button.click()
+    await page.get_by_label("Prompt").fill(OTHER)
+    await visit.shoot("first-remix-2")
+    await page.get_by_role("button", name="Submit").click()
+    changed = visit.message(OTHER, button="Again")
+    await changed.wait_for(timeout=PATIENCE)
+    await shown(changed)
+    await visit.shoot("first-remix-3")
+
+
+async def look_around(visit: Visit) -> None:
+    """Favourites, numbers and settings."""
+    page = visit.page
+    for words in (PROMPT, OTHER):
+        message = visit.message(words, button="Again")
+        await message.get_by_label("More").select_option("star")
+        await page.get_by_role("article").filter(has_text="Kept among your favourites").last.wait_for()
+        await page.get_by_text("Dismiss").last.click()
+    await visit.send("/history favourites:True")
+    await shown(page.get_by_role("article").filter(has_text="Your favourites").last)
+    await visit.shoot("favourites")
+    await visit.send("/history")
+    await shown(page.get_by_role("article").filter(has_text="What you asked for").last)
+    await visit.shoot("history")
+    await visit.send("/stats")
+    await page.get_by_role("article").filter(has_text="Painted for you").last.wait_for()
+    await visit.shoot("stats")
+    await visit.send("/settings")
+    await page.get_by_label("Settings", exact=True).fill("variants 2, steps 30")
+    await page.get_by_role("button", name="Submit").click()
+    await page.get_by_role("article").filter(has_text="Saved.").last.wait_for()
+    await visit.send("/settings")
+    await page.get_by_text("In force now").wait_for()
+    await visit.shoot("settings")
+
+
+async def shown(message: Locator) -> None:
+    """Return once the newest picture of a message is there, and in sight."""
+    await message.wait_for(timeout=PATIENCE)
+    await message.locator("img").last.evaluate("image => image.decode()")
+    await message.page.locator("#timeline").evaluate(
+        "timeline => timeline.scrollTo(0, timeline.scrollHeight)"
+    )
+
+
+async def see_it_all(visit: Visit) -> None:
+    """The whole page, with a grid in it."""
+    await visit.send(f"/imagine {MOON} variants:4 seed:6")
+    await shown(visit.message(MOON, button="U4"))
+    await visit.shoot("sandbox")
+
+
+async def whole_visit(address: str, keep: Keep) -> None:
+    """Go through everything as Ravi on a phone, then as Mina at a desk."""
+    async with launched() as browser:
+
+        async def arrive(name: str, size: ViewportSize) -> Visit:
+            page = await browser.new_page(viewport=size, locale="en-GB")
+            page.set_default_timeout(PATIENCE)
+            await page.goto(f"{address}/#{name}/art")
+            await page.get_by_role("heading", name="Welcome to #art").wait_for()
+            return Visit(page=page, keep=keep)
+
+        ravi = await arrive("ravi", PHONE)
+        grid = await paint(ravi)
+        alone = await pick(ravi, grid)
+        await remix(ravi, alone)
+        await look_around(ravi)
+        await see_it_all(await arrive("mina", DESKTOP))
+
+
+@asynccontextmanager
+async def demo_of_two_sizes(folder: Path, cache: Path) -> AsyncIterator[Sandbox]:
+    """A sandbox with the bot behind it, which paints the demo's checkpoint in two sizes."""
+    async with Sandbox() as sandbox:
+        port = free_port()
+        (folder / "token").write_text(sandbox.token)
+        config = folder / "run.toml"
+        config.write_text(
+            f"""
+            [discord]
+            api_url = {json.dumps(sandbox.api_url)}
+            gateway_url = {json.dumps(sandbox.gateway_url)}
+            token_file = {json.dumps(str(folder / "token"))}
+            [[models]]
+            name = "demo"
+            checkpoint = "demo"
+            sizes = ["128x128", "160x160"]
+            [engine]
+            cache_dir = {json.dumps(str(cache))}
+            [queue]
+            database = {json.dumps(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")}
+            artifacts = {json.dumps(str(folder / "artifacts"))}
+            [provenance]
+            folder = {json.dumps(str(folder / "provenance"))}
+            [web]
+            port = {port}
+            """
+        )
+        async with alive([Role(name="run", role="run", config=config, port=port)]):
+            yield sandbox
+
+
+def small(png: bytes) -> bytes:
+    """The same picture with fewer colours."""
+    file = io.BytesIO()
+    picture = PIL.Image.open(io.BytesIO(png)).convert("RGB")
+    picture.quantize(COLOURS, dither=PIL.Image.Dither.NONE).save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+async def write(cache: Path) -> None:
+    """Renew the pictures."""
+
+    def keep(name: str, png: bytes) -> None:
+        file = IMAGES / f"{name}.png"
+        file.write_bytes(small(png))
+        print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB")
+
+    with tempfile.TemporaryDirectory() as folder:
+        async with demo_of_two_sizes(Path(folder), cache) as sandbox:
+            await whole_visit(sandbox.address, keep)
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    asyncio.run(write(Path(tempfile.gettempdir()) / "sdjax-first-pictures"))

@@ -1,0 +1,35 @@
+"""The way of the pictures in the documentation can be gone, and each picture is small."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from first_pictures import IMAGES, ROOT, demo_of_two_sizes, small, whole_visit
+
+MOST_BYTES = 120_000
+PAGES = ("README.md", "docs/first-pictures.md", "docs/artists.md")
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.asyncio(loop_scope="session")
+async def test_newcomers_paint_pick_enlarge_and_remix_on_a_phone(tmp_path: Path) -> None:
+    kept: dict[str, bytes] = {}
+    async with demo_of_two_sizes(tmp_path, tmp_path / "cache") as sandbox:
+        await whole_visit(sandbox.address, kept.__setitem__)
+        assert sandbox.violations == []
+    assert {name for name, picture in kept.items() if len(small(picture)) > MOST_BYTES} == set()
+    assert {f"{name}.png" for name in kept} <= {file.name for file in IMAGES.iterdir()}
+
+
+def test_every_picture_of_the_documentation_is_small_and_shown() -> None:
+    shown = {
+        Path(path).name
+        for page in PAGES
+        for path in re.findall(r"\(([^)\s]+\.png)\)", (ROOT / page).read_text())
+    }
+    assert {file.name for file in IMAGES.iterdir()} == shown
+    assert [file.name for file in IMAGES.iterdir() if file.stat().st_size > MOST_BYTES] == []

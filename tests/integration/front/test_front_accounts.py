@@ -1,0 +1,119 @@
+"""The bot in a person's own account: in a group, and in a server that the bot is not in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from front_tools import ephemeral, finished, job_of, queued, text_of
+from recipe_messages import FILES
+from serving import Served, serving, until
+
+from bot.config import Config, DiscordConfig
+from bot.files.artifacts import Artifacts
+from bot.jobs import State
+from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.community import GROUP, GUILD_ID
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+TAKEN_ALONG = Config(discord=DiscordConfig(user_install=True))
+
+
+@pytest.fixture
+async def along(sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member) -> AsyncIterator[Served]:
+    """A bot that people may have in their accounts; Ravi has."""
+    async with serving(sandbox, store, artifacts, TAKEN_ALONG) as served:
+        await ravi.install()
+        yield served
+
+
+@pytest.fixture
+async def group(along: Served, ravi: Member, omar: Member) -> str:
+    """The group of which Ravi and Omar are members."""
+    ravi.channel = omar.channel = GROUP.name or ""
+    return ravi.channel
+
+
+async def test_a_picture_is_painted_in_a_group_and_its_buttons_work_for_everybody_there(
+    along: Served, group: str, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(along, ravi, "a boat")
+    assert (job.origin.guild_id, job.origin.external) == (None, True)
+    [seen] = [each for each in await omar.messages() if each["id"] == message["id"]]
+    await omar.message_of(await omar.press(seen, "Again"))
+    again = await job_of(along.store, "a boat")
+    assert str(again.origin.user_id) == (await omar.state())["me"]["id"]
+    assert again.origin.external
+
+
+async def test_a_result_that_comes_after_the_tokens_end_is_sent_directly(
+    along: Served, group: str, ravi: Member
+) -> None:
+    await queued(ravi, "a boat")
+    along.sandbox.misbehave(expire_tokens=True)
+    await along.paint((await job_of(along.store, "a boat")).id)
+
+    async def told() -> bool:
+        return any("a boat" in text_of(message) for message in await ravi.messages("dm"))
+
+    await until(told)
+
+
+async def test_a_server_without_the_bot_is_painted_in_and_its_jobs_stay_when_servers_are_counted(
+    along: Served, ravi: Member
+) -> None:
+    along.sandbox.kick()
+    job, message = await finished(along, ravi, "a boat")
+    assert (job.origin.guild_id, job.origin.external) == (GUILD_ID, True)
+    assert not ephemeral(message)
+    assert GUILD_ID not in await along.store.erasure.servers()
+
+
+async def test_a_server_that_lets_no_bot_from_outside_speak_gets_an_answer_for_the_person_alone(
+    along: Served, ravi: Member, omar: Member
+) -> None:
+    along.sandbox.kick()
+    along.sandbox.silence_external_apps()
+    job, message = await finished(along, ravi, "a boat")
+    assert job.origin.private
+    assert ephemeral(message)
+    assert message["id"] not in [each["id"] for each in await omar.messages()]
+
+
+async def test_cancelling_in_a_group_is_for_the_person_who_asked(
+    along: Served, group: str, ravi: Member, omar: Member
+) -> None:
+    message = await queued(ravi, "a boat")
+    job = await job_of(along.store, "a boat")
+    await omar.press(message, "Cancel")
+    await omar.wait_for_message(lambda said: "Only the person who asked" in text_of(said), channel=GROUP.name)
+    await ravi.press(message, "Cancel")
+
+    async def cancelled() -> bool:
+        return (await along.store.jobs.get(job.id)).state is State.CANCELLED
+
+    await until(cancelled)
+
+
+async def test_without_the_operators_word_no_command_is_taken_along(served: Served, ravi: Member) -> None:
+    for command in (await ravi.state())["commands"]:
+        assert command["integration_types"] == [0]
+        assert command["contexts"] == [0, 1]
+
+
+async def test_the_menus_of_messages_work_in_a_group(
+    along: Served, group: str, ravi: Member, omar: Member
+) -> None:
+    message = await omar.say("a kite\nSteps: 9, Sampler: Euler, Seed: 5", ("own.png", FILES["own.png"]))
+    form = await ravi.modal_of(await ravi.menu(message, "Use this recipe"))
+    await ravi.message_of(await ravi.submit(form))
+    assert (await job_of(along.store, "a kite")).recipe.num_inference_steps == 9
+    form = await ravi.modal_of(await ravi.menu(message, "Paint from this picture"))
+    await ravi.message_of(await ravi.submit(form, prompt="a red kite"))
+    assert (await job_of(along.store, "a red kite")).recipe.init_image is not None
+    _, result = await finished(along, ravi, "a boat")
+    form = await ravi.modal_of(await ravi.menu(result, "Use this recipe"))
+    await ravi.message_of(await ravi.submit(form, prompt="a ship"))
+    with pytest.raises(RefusedByClient, match="there are: none"):
+        await omar.menu(message, "Use this recipe")

@@ -1,0 +1,285 @@
+"""“Paint from this picture” in the menu of a message, with a real client on the sandbox."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import PIL.Image
+import pytest
+from front_tools import delete, ephemeral, finished, job_of, refusal, text_of
+from sandbox_tools import MESSAGES, Raw
+from serving import Served, serving
+from test_any_text import answered, is_clear, texts
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.jobs import Descent, Job, State
+from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.modal_rules import inputs
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+
+MENU = "Paint from this picture"
+NONE = "This message has no picture to paint from: choose one with a PNG, JPEG, WebP or GIF picture."
+FORGOTTEN = "The bot no longer knows this form: choose it in the menu of the message again."
+RED, BLUE = (255, 0, 0), (0, 0, 255)
+TWO_SIZES = Config.parse({"models": [{"sizes": ["128x128", "192x128"]}]})
+
+
+def picture(colour: tuple[int, ...] = RED, size: tuple[int, int] = (90, 60), kind: str = "PNG") -> bytes:
+    file = io.BytesIO()
+    PIL.Image.new("RGBA" if len(colour) == 4 else "RGB", size, colour).save(file, kind)
+    return file.getvalue()
+
+
+async def opened(member: Member, message: dict[str, Any]) -> dict[str, Any]:
+    return await member.modal_of(await member.menu(message, MENU))
+
+
+async def told(member: Member, message: dict[str, Any]) -> str:
+    return await refusal(member, await member.menu(message, MENU))
+
+
+async def painted(served: Served, member: Member, form: dict[str, Any], prompt: str, **typed: Any) -> Job:
+    """The job of a submitted form."""
+    await member.message_of(await member.submit(form, prompt=prompt, **typed))
+    return await job_of(served.store, prompt)
+
+
+def choices(form: dict[str, Any]) -> list[str]:
+    """The names of the pictures that the form offers."""
+    return [option["label"] for _, part, _ in inputs(form) for option in part.get("options", [])]
+
+
+async def start_of(served: Served, job: Job) -> PIL.Image.Image:
+    assert job.recipe.init_image is not None
+    return PIL.Image.open(io.BytesIO(await served.artifacts.get(job.recipe.init_image)), formats=["PNG"])
+
+
+async def test_anybodys_picture_is_kept_clean_and_painted_from(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    message = await ravi.say("my cat", ("cat.jpg", picture(kind="JPEG"), "image/jpeg"))
+    form = await opened(omar, message)
+    assert form["title"] == MENU
+    assert [part["custom_id"] for _, part, _ in inputs(form)] == ["prompt", "negative_prompt", "settings"]
+    job = await painted(
+        served, omar, form, "a tiger", negative_prompt="fog", settings="strength 0.4, steps 9"
+    )
+    assert (job.recipe.strength, job.recipe.num_inference_steps) == (0.4, 9)
+    assert job.recipe.negative_prompt == "fog"
+    assert str(job.origin.user_id) == (await omar.state())["me"]["id"]
+    start = await start_of(served, job)
+    assert (start.size, start.getpixel((45, 30))) == ((90, 60), (254, 0, 0))  # as JPEG has red
+    await served.paint(job.id)
+
+
+async def test_of_several_pictures_one_is_chosen_wherever_in_the_message_they_are(
+    served: Served, ravi: Member
+) -> None:
+    gallery = {"type": 12, "items": [{"media": {"url": "attachment://b.png"}}]}
+    section = {
+        "type": 9,
+        "components": [{"type": 10, "content": "words"}],
+        "accessory": {"type": 11, "media": {"url": "attachment://a.png"}},
+    }
+    files = {"a.png": picture(RED), "b.png": picture(BLUE)}
+    embeds = [{"image": {"url": "attachment://a.png"}}, {"thumbnail": {"url": "attachment://b.png"}}]
+    async with Raw(served.sandbox) as bot:
+        classic = await bot.call("POST", MESSAGES, {"embeds": embeds}, files=files)
+        modern = await bot.call(
+            "POST", MESSAGES, {"flags": 1 << 15, "components": [section, gallery]}, files=files
+        )
+    said = await ravi.say("two", *files.items(), ("song.mp3", b"la"), ("notes.txt", b"words"))
+    for number, message in enumerate((classic.body, modern.body, said)):
+        form = await opened(ravi, message)
+        assert choices(form) == ["a.png", "b.png"]
+        first = await painted(served, ravi, form, f"first of {number}")
+        second = await painted(served, ravi, form, f"second of {number}", picture=["1"])
+        assert (await start_of(served, first)).getpixel((5, 5)) == RED
+        assert (await start_of(served, second)).getpixel((5, 5)) == BLUE
+
+
+async def test_a_result_of_ours_offers_each_of_its_pictures_in_full_size(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "boats", variants=3)
+    form = await opened(omar, message)
+    assert choices(form) == ["Picture 1", "Picture 2", "Picture 3"]
+    started = await painted(served, omar, form, "a ship", picture=["1"])
+    assert started.recipe.init_image == job.images[1].artifact
+    assert started.recipe.strength == 0.75
+    parent = started.origin.parent
+    assert parent is not None
+    assert (parent.job_id, parent.descent, parent.index) == (job.id, Descent.VARIATION, 1)
+    assert (parent.channel_id, parent.message_id) == (int(message["channel_id"]), int(message["id"]))
+
+
+async def test_a_private_result_is_painted_from_privately(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "a secret", private=True)
+    form = await opened(ravi, message)
+    answer = await ravi.message_of(await ravi.submit(form, prompt="another secret"))
+    assert ephemeral(answer)
+
+
+async def test_a_message_without_a_picture_gets_one_sentence(served: Served, ravi: Member) -> None:
+    assert await told(ravi, await ravi.say("no picture")) == NONE
+    assert await told(ravi, await ravi.say("", ("notes.txt", b"words"))) == NONE
+    waiting = await ravi.message_of(await ravi.imagine(prompt="a boat"))
+    assert await told(ravi, waiting) == NONE
+
+
+async def test_an_address_that_somebody_typed_is_never_fetched(
+    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    fetch = served.bot.services.attachments.fetch
+
+    async def noted(address: str, *, what: str) -> bytes:
+        asked.append(address)
+        return await fetch(address, what=what)
+
+    monkeypatch.setattr(served.bot.services.attachments, "fetch", noted)
+    assert await told(ravi, await ravi.say("https://cdn.discordapp.com/attachments/1/2/a.png")) == NONE
+    async with Raw(served.sandbox) as bot:
+        url = "http://169.254.169.254/attachments/1/2/a.png"
+        message = await bot.call("POST", MESSAGES, {"embeds": [{"image": {"url": url}}]})
+    form = await opened(ravi, message.body)
+    submitted = await ravi.submit(form, prompt="a boat")
+    assert await refusal(ravi, submitted) == "Discord has “a.png” no longer: choose another message."
+    assert [address.startswith(f"{served.sandbox.address}/external/") for address in asked] == [True]
+
+
+async def test_the_limits_are_those_of_imagine(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    config = Config.parse({"pictures": {"max_bytes": 1 << 12, "max_pixels": 10_000}})
+    async with serving(sandbox, store, artifacts, config):
+        heavy = await ravi.say("", ("cat.png", bytes(1 + (1 << 12))))
+        assert await told(ravi, heavy) == "“cat.png” is larger than 0.003906 MB: send a smaller file."
+        for file, sentence in (
+            (
+                picture(size=(101, 100)),
+                "“cat.png” has more than 0.01 million pixels: send a smaller picture.",
+            ),
+            (b"#!/bin/sh", "“cat.png” is not a picture that can be read: send a PNG, JPEG or WebP file."),
+        ):
+            form = await opened(ravi, await ravi.say("", ("cat.png", file)))
+            assert await refusal(ravi, await ravi.submit(form, prompt="a cat")) == sentence
+        assert await store.jobs.active() == []
+
+
+async def test_limits_that_changed_while_the_form_was_open_hold(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    strict = Config.parse({"limits": {"files_per_minute": 1}, "queue": {"max_waiting_per_user": 1}})
+    async with serving(sandbox, store, artifacts, strict) as served:
+        form = await opened(ravi, await ravi.say("", ("cat.png", picture())))
+        other = await opened(ravi, await ravi.say("", ("dog.png", picture())))
+        await painted(served, ravi, form, "a cat")
+        sentence = await refusal(ravi, await ravi.submit(other, prompt="a dog", settings="steps 7"))
+        assert sentence.startswith("You have sent many pictures in a short time")
+        back = await ravi.wait_for_message(lambda message: "a dog\n\nsteps 7" in text_of(message))
+        assert ephemeral(back)
+
+
+async def test_a_form_outlives_its_message_but_not_the_process(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, mina: Member
+) -> None:
+    message = await ravi.say("", ("cat.png", picture()))
+    async with serving(sandbox, store, artifacts, Config()) as served:
+        form = await opened(ravi, message)
+        await mina.delete(message)
+        job = await painted(served, ravi, form, "a cat")
+        assert (await start_of(served, job)).size == (90, 60)
+    async with serving(sandbox, store, artifacts, Config()):
+        submitted = await ravi.submit(form, prompt="a tiger")
+        assert await refusal(ravi, submitted) == FORGOTTEN
+        await ravi.wait_for_message(lambda message: "a tiger" in text_of(message) and ephemeral(message))
+        assert [job.state for job in await store.jobs.active()] == [State.WAITING]
+
+
+async def test_a_picture_that_is_gone_is_said_and_leaves_nothing(
+    served: Served, ravi: Member, omar: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = await opened(ravi, await ravi.say("", ("cat.png", picture())))
+    served.sandbox.misbehave(expire_attachments=True)
+    sentence = await refusal(ravi, await ravi.submit(form, prompt="a cat"))
+    assert sentence == "Discord has “cat.png” no longer: choose another message."
+    _, message = await finished(served, ravi, "a boat")
+    form = await opened(omar, message)
+    await delete(ravi, message)
+    await ravi.wait_for(lambda messages: all(each["id"] != message["id"] for each in messages))
+    sentence = await refusal(omar, await omar.submit(form, prompt="a ship"))
+    assert sentence == "The bot no longer knows this picture."
+    assert await served.store.jobs.active() == []
+
+
+async def test_only_who_may_use_commands_gets_a_form(served: Served, ravi: Member, omar: Member) -> None:
+    message = await ravi.say("", ("cat.png", picture()))
+    served.sandbox.forbid_commands("art", "omar")
+    with pytest.raises(RefusedByClient, match="there are: none"):
+        await opened(omar, message)
+
+
+async def test_what_is_left_out_is_as_in_imagine(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
+        settings = await ravi.modal_of(await ravi.use("settings"))
+        await refusal(ravi, await ravi.submit(settings, settings="steps 7", negative_prompt="rain"))
+        form = await opened(ravi, await ravi.say("", ("wide.png", picture(size=(900, 600)))))
+        recipe = (await painted(served, ravi, form, "a boat")).recipe
+        assert (recipe.width, recipe.height, recipe.strength) == (192, 128, 0.75)
+        assert (recipe.num_inference_steps, recipe.negative_prompt) == (7, "rain")
+        form = await opened(ravi, await ravi.say("", ("hole.png", picture((*RED, 0)))))
+        recipe = (await painted(served, ravi, form, "a ship", settings="size 128x128")).recipe
+        assert (recipe.width, recipe.strength) == (128, 1.0)
+        assert recipe.mask_image is not None
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ({"prompt": "{red, blue} boat"}, "With a picture to start from, one prompt is painted at a time"),
+        ({"prompt": "a boat", "settings": "strength high"}, "The setting strength takes a number"),
+        ({"prompt": "a boat", "settings": "strength 2"}, "A strength of 2.0 is not possible"),
+        ({"prompt": "a __colour__ boat"}, "There is no list “colour”"),
+        ({"prompt": "\u200b"}, "The prompt is empty"),
+    ],
+)
+async def test_what_cannot_be_painted_is_said_and_the_words_come_back(
+    served: Served, ravi: Member, typed: dict[str, str], sentence: str
+) -> None:
+    form = await opened(ravi, await ravi.say("", ("cat.png", picture())))
+    assert (await refusal(ravi, await ravi.submit(form, **typed))).startswith(sentence)
+    await ravi.wait_for_message(
+        lambda message: ephemeral(message) and f"```\n{typed['prompt']}" in text_of(message)
+    )
+    assert await served.store.jobs.active() == []
+
+
+async def test_the_form_is_in_the_language_of_the_person(served: Served, ravi: Member, yuna: Member) -> None:
+    files = (("a.png", picture()), ("b.png", picture(BLUE)))
+    form = await opened(yuna, await ravi.say("", *files))
+    assert form["title"] == "이 그림에서 시작해 그리기"
+    assert next(label for _, _, label in inputs(form)) == "그림"
+    job = await painted(served, yuna, form, "배", settings="강도 0.5")
+    assert job.recipe.strength == 0.5
+
+
+async def test_any_words_in_the_form_are_painted_or_given_back(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    unlimited = Config.parse({"limits": {"requests_per_minute": 0, "files_per_minute": 0}})
+    async with serving(sandbox, store, artifacts, unlimited) as served:
+        _, message = await finished(served, ravi, "a boat")
+        form = await opened(ravi, message)
+        for number, text in enumerate(texts(8, 32)):
+            name = ("prompt", "negative_prompt", "settings")[number % 3]
+            typed = {"prompt": "a boat", name: text[:2000]}
+            answer = await answered(ravi, await ravi.submit(form, **typed))
+            assert is_clear(answer), (name, text[:80], text_of(answer))
+            for job in await store.jobs.active():
+                await store.jobs.cancel(job.id, user_id=None)

@@ -1,0 +1,111 @@
+"""/rules, and what they refuse: prompts, styles, lists, recipes, the buttons of earlier pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from front_tools import finished, job_of, refusal, text_of
+from serving import Served
+
+from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.community import GUILD_ID
+from bot.store.auditing import Act
+
+REFUSED = "The rule “No gore” of this server does not allow this: change the words and ask again."
+
+
+async def add(member: Member, name: str, terms: str, *, also: str = "", **options: Any) -> str:
+    """Add a rule by its form; return what is said."""
+    form = await member.modal_of(await member.use("rules add", name=name, **options))
+    values = {"name": name, "terms": terms} | ({"also": also} if also else {})
+    return await refusal(member, await member.submit(form, **values))
+
+
+async def test_a_rule_refuses_a_prompt_by_its_name_and_tells_no_words(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    assert await add(mina, "No gore", "blood\ngore") == "Saved: the rule No gore."
+    assert await refusal(ravi, await ravi.imagine(prompt="b l o o d on snow")) == REFUSED
+    assert await refusal(ravi, await ravi.imagine(prompt="snow", negative_prompt="gore")) == REFUSED
+    assert await served.store.jobs.active() == []
+    await ravi.message_of(await ravi.imagine(prompt="snow on a hill"))
+    [entry] = await served.store.moderation.entries(GUILD_ID, limit=9)
+    assert entry.act is Act.RULE
+
+
+async def test_every_way_to_a_picture_goes_through_the_rules(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    _, message = await finished(served, ravi, "a pool of blood")
+    form = await mina.modal_of(await mina.use("style add", name="Dark"))
+    await refusal(mina, await mina.submit(form, name="Dark", prompt="{prompt}, gore"))
+    form = await mina.modal_of(await mina.use("wildcard add", name="colour"))
+    await refusal(mina, await mina.submit(form, name="colour", entries="blood red"))
+    await add(mina, "No gore", "blood\ngore")
+    for label in ("Again", "Vary"):
+        assert await refusal(ravi, await ravi.press(message, label)) == REFUSED
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    assert REFUSED in await refusal(
+        ravi, await ravi.submit(form, prompt="gore", negative_prompt="", settings="")
+    )
+    assert await refusal(ravi, await ravi.imagine(prompt="a dog", style="Dark")) == REFUSED
+    assert await refusal(ravi, await ravi.imagine(prompt="a __colour__ dog")) == REFUSED
+    pasted = "a pool of gore Steps: 5, Seed: 1"
+    assert await refusal(ravi, await ravi.imagine(prompt="-", recipe=pasted)) == REFUSED
+    assert await served.store.jobs.active() == []
+
+
+async def test_one_rule_is_always_on_in_direct_messages_too(served: Served, ravi: Member) -> None:
+    said = "Nothing sexual with minors is ever painted here: change the words."
+    assert await refusal(ravi, await ravi.imagine(prompt="a nude child")) == said
+    await ravi.imagine(prompt="a nude 12 year old", channel="dm")
+    await ravi.wait_for_message(lambda message: said in text_of(message), channel="dm")
+    await ravi.message_of(await ravi.imagine(prompt="a child with a red kite"))
+    [job] = await served.store.jobs.active()
+    assert job.recipe.prompt == "a child with a red kite"
+
+
+async def test_rules_of_a_channel_combinations_and_allowed_phrases(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    await add(mina, "No gore", "blood", scope="channel")
+    await add(mina, "Brands", "Acme", also="logo")
+    await add(mina, "Fruit", "blood orange", action="allow")
+    await ravi.message_of(await ravi.imagine(prompt="a blood orange"))
+    await ravi.message_of(await ravi.imagine(prompt="an Acme anvil"))
+    assert "Brands" in await refusal(ravi, await ravi.imagine(prompt="an Acme logo"))
+    assert await refusal(ravi, await ravi.imagine(prompt="blood")) == REFUSED
+    await ravi.message_of(await ravi.imagine(prompt="blood elsewhere", channel="general"), channel="general")
+    await job_of(served.store, "blood elsewhere")
+
+
+async def test_moderators_look_try_and_remove(served: Served, mina: Member, ravi: Member) -> None:
+    await add(mina, "No gore", "blood\ngore")
+    assert "No gore" in await refusal(mina, await mina.use("rules show"))
+    assert "blood, gore" in await refusal(mina, await mina.use("rules show", name="no gore"))
+    tried = await refusal(mina, await mina.use("rules try", prompt="g0re"))
+    assert tried == "The rule No gore refuses this prompt for gore."
+    assert await refusal(mina, await mina.use("rules try", prompt="a hill")) == (
+        "No rule refuses this prompt here."
+    )
+    choices = await mina.autocomplete("rules remove", "name", "no")
+    assert [choice["value"] for choice in choices] == ["No gore"]
+    assert await refusal(mina, await mina.use("rules remove", name="No gore")) == "Removed: the rule No gore."
+    assert "no rule “No gore”" in await refusal(mina, await mina.use("rules remove", name="No gore"))
+    await ravi.message_of(await ravi.imagine(prompt="blood"))
+
+
+async def test_only_moderators_of_a_server_can_use_it(served: Served, mina: Member, ravi: Member) -> None:
+    with pytest.raises(RefusedByClient):
+        await ravi.use("rules show")
+    await mina.use("rules show", channel="dm")
+    await mina.wait_for_message(lambda message: "Only a server" in text_of(message), channel="dm")
+
+
+async def test_a_rule_that_cannot_be_is_refused_and_given_back(served: Served, mina: Member) -> None:
+    told = await add(mina, "x", "y" * 200)
+    assert "words or phrases, one a line" in told
+    given = await mina.wait_for_message(lambda message: "y" * 200 in text_of(message))
+    assert given
+    assert await served.store.prompt_rules.of(GUILD_ID) == []

@@ -1,0 +1,359 @@
+"""“Use this recipe” in the menu of a message, with a real client on the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from front_tools import ephemeral, finished, job_of, refusal, text_of
+from recipe_messages import A1111, FILES, GRAPH, MENU, NONE, fields, opened, png, said, told
+from sandbox_tools import MESSAGES, Raw
+from serving import Served, serving
+from test_any_text import answered, is_clear, texts
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.front.commands import use_recipe
+from bot.front.offered import Offered
+from bot.front.offered_recipes import RecipeOffered
+from bot.jobs import Descent
+from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from sdjax_engine.request import Sampler
+
+
+async def test_a_text_fills_the_form_names_what_differs_and_paints_the_words_as_they_are(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    form = await opened(omar, await ravi.say(A1111))
+    assert form["title"] == MENU
+    assert fields(form) == {
+        "prompt": "a {red, blue} boat",
+        "negative_prompt": "rain",
+        "settings": "size 128x128, variants 1, steps 33, guidance 6.125, "
+        "sampler Euler ancestral, seed 77, model demo",
+    }
+    assert said(form).split("\n") == [
+        "Of this recipe, this is different here:",
+        "- model dreamshaper: here demo",
+        "- lora fog:1: left out",
+        "- Clip skip: 2: left out",
+    ]
+    answer = await omar.message_of(await omar.submit(form))
+    assert not ephemeral(answer)
+    job = await job_of(served.store, "a {red, blue} boat")
+    assert (job.recipe.negative_prompt, job.recipe.seed, job.recipe.guidance_scale) == ("rain", 77, 6.125)
+    assert (job.recipe.num_inference_steps, job.recipe.sampler) == (33, Sampler.EULER_ANCESTRAL)
+    assert str(job.origin.user_id) == (await omar.state())["me"]["id"]
+    assert job.origin.parent is None
+
+
+async def test_without_a_seed_the_form_makes_none_up_and_what_it_leaves_open_is_shown(
+    served: Served, ravi: Member
+) -> None:
+    form = await opened(ravi, await ravi.say("a kite\nSteps: 9, Sampler: Euler"))
+    assert fields(form)["settings"] == (
+        "size 128x128, variants 1, steps 9, guidance 2.2, sampler Euler, model demo"
+    )
+    assert said(form) == ""
+    await ravi.message_of(await ravi.submit(form, prompt="a red kite", settings="steps 12"))
+    assert (await job_of(served.store, "a red kite")).recipe.num_inference_steps == 12
+
+
+async def test_a_code_block_counts_before_the_talk_around_it(served: Served, ravi: Member) -> None:
+    form = await opened(ravi, await ravi.say(f"look, my best yet:\n```\n{A1111}\n```\nwhat do you think?"))
+    assert fields(form)["prompt"] == "a {red, blue} boat"
+
+
+@pytest.mark.parametrize(
+    "embed",
+    [
+        {"title": "Painted", "description": A1111},
+        {"title": "Painted", "description": f"```\n{A1111}\n```"},
+        {
+            "description": "**a {red, blue} boat**",
+            "fields": [
+                {"name": "Negative prompt", "value": "`rain`"},
+                {"name": "Steps", "value": "33", "inline": True},
+                {"name": "CFG", "value": "6.125"},
+                {"name": "Sampler:", "value": "Euler a"},
+                {"name": "Seed", "value": "77"},
+            ],
+        },
+    ],
+)
+async def test_an_embed_is_read_as_a_text_or_by_its_fields(
+    served: Served, ravi: Member, embed: dict[str, Any]
+) -> None:
+    async with Raw(served.sandbox) as bot:
+        message = await bot.call("POST", MESSAGES, {"content": "done!", "embeds": [embed]})
+    filled = fields(await opened(ravi, message.body))
+    assert (filled["prompt"], filled["negative_prompt"]) == ("a {red, blue} boat", "rain")
+    assert "steps 33, guidance 6.125, sampler Euler ancestral, seed 77" in filled["settings"]
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_a_file_of_each_kind_is_read_and_named(served: Served, ravi: Member, name: str) -> None:
+    form = await opened(ravi, await ravi.say("mine", (name, FILES[name])))
+    filled = fields(form)
+    assert filled["prompt"] in ("a {red, blue} boat", "a boat")
+    assert filled["negative_prompt"] == "rain"
+    assert "steps 33" in filled["settings"]
+    assert "seed 77" in filled["settings"]
+    assert said(form).startswith(f"Read from {name.replace('_', chr(92) + '_')}.")
+
+
+async def test_the_first_file_with_a_recipe_counts(served: Served, ravi: Member) -> None:
+    files = (("plain.png", png()), ("notes.txt", b"words"), ("a.png", FILES["a1111.png"]))
+    assert said(await opened(ravi, await ravi.say("", *files))).startswith("Read from a.png.")
+
+
+async def test_a_result_of_ours_opens_remix_and_links_its_message(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    _, message = await finished(served, ravi, "a boat", negative_prompt="fog", seed=5, steps=9)
+    form = await opened(omar, message)
+    assert form["title"] == "Remix"
+    assert fields(form)["settings"].startswith("size 128x128, variants 1, steps 9")
+    await omar.message_of(await omar.submit(form, prompt="a red boat"))
+    job = await job_of(served.store, "a red boat")
+    assert job.origin.parent is not None
+    assert (job.origin.parent.descent, job.origin.parent.message_id) == (Descent.REMIX, int(message["id"]))
+    assert job.origin.parent.channel_id == int(message["channel_id"])
+
+
+async def test_a_request_that_waits_is_a_recipe_too(served: Served, ravi: Member) -> None:
+    waiting = await ravi.message_of(await ravi.imagine(prompt="a boat"))
+    assert fields(await opened(ravi, waiting))["prompt"] == "a boat"
+
+
+async def test_a_private_result_stays_private_with_its_owner(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "a secret", private=True)
+    form = await opened(ravi, message)
+    answer = await ravi.message_of(await ravi.submit(form, prompt="another secret"))
+    assert ephemeral(answer)
+    job = await job_of(served.store, "another secret")
+    assert job.origin.parent is not None
+    assert job.origin.parent.message_id is None
+
+
+async def test_the_text_of_info_is_used_as_privately_as_it_was_shown(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "a crab", seed=9, steps=7)
+    info = await ravi.message_of(await ravi.press(message, "More", values=["info"]))
+    form = await opened(ravi, info)
+    assert "steps 7" in fields(form)["settings"]
+    assert ephemeral(await ravi.message_of(await ravi.submit(form, prompt="a red crab")))
+
+
+@pytest.mark.parametrize("content", ["hello everybody", "{red, blue} {", "Steps: many", "```\ncode\n```"])
+async def test_talk_holds_no_recipe(served: Served, ravi: Member, content: str) -> None:
+    assert await told(ravi, await ravi.say(content)) == NONE
+    assert await told(ravi, await ravi.say(content, ("plain.png", png()), ("song.mp3", b"la"))) == NONE
+
+
+async def test_what_cannot_be_read_of_a_file_is_said(served: Served, ravi: Member) -> None:
+    two = {**GRAPH, "8": {"class_type": "KSampler", "inputs": {}}, "9": {"class_type": "SaveImage"}}
+    two["9"] = {"class_type": "SaveImage", "inputs": {"images": ["8", 0]}}
+    sentence = await told(ravi, await ravi.say("", ("flow.json", json.dumps(two).encode())))
+    assert sentence.startswith("This ComfyUI workflow does not lead in one line")
+    assert (await told(ravi, await ravi.say("", ("long.txt", b"x" * 70_000)))).startswith(
+        "This generation data is longer than 64 kB"
+    )
+
+
+async def test_more_files_than_are_read_are_said(served: Served, ravi: Member) -> None:
+    message = await ravi.say("", *((f"{number}.png", png()) for number in range(5)))
+    assert await told(ravi, message) == (
+        "Neither this message nor its first 4 files say what a picture was painted with: "
+        "choose another message."
+    )
+
+
+async def test_a_file_that_cannot_be_fetched_is_said(
+    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = await ravi.say("", ("own.png", FILES["own.png"]))
+    fetch = served.bot.services.attachments.fetch
+
+    async def late(address: str, *, what: str) -> bytes:
+        served.sandbox.misbehave(expire_attachments=True)
+        return await fetch(address, what=what)
+
+    monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
+    assert await told(ravi, message) == "Discord has “own.png” no longer: choose another message."
+
+
+async def test_a_heavy_file_is_refused_before_it_is_fetched(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    config = Config.parse({"pictures": {"max_bytes": 1024}})
+    async with serving(sandbox, store, artifacts, config):
+        sentence = await told(ravi, await ravi.say("", ("own.png", bytes(1025))))
+        assert sentence == "“own.png” is larger than 0.0009766 MB: send a smaller file."
+
+
+@pytest.fixture
+def slow(served: Served, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Let files come once the event is set, and no form wait for them."""
+    fetch, come = served.bot.services.attachments.fetch, asyncio.Event()
+
+    async def slowly(address: str, *, what: str) -> bytes:
+        await come.wait()
+        return await fetch(address, what=what)
+
+    monkeypatch.setattr(served.bot.services.attachments, "fetch", slowly)
+    monkeypatch.setattr(use_recipe, "FORM_SECONDS", 0.0)
+    return come
+
+
+async def test_a_file_that_takes_long_is_read_behind_an_answer_whose_button_opens_the_form(
+    served: Served, ravi: Member, slow: asyncio.Event
+) -> None:
+    interaction = await ravi.menu(await ravi.say("", ("own.png", FILES["own.png"])), MENU)
+    await ravi.message_of(interaction, lambda message: bool(message["flags"] & 128))
+    slow.set()
+    answer = await ravi.message_of(interaction)
+    assert ephemeral(answer)
+    assert "The recipe in own.png is read." in text_of(answer)
+    form = await ravi.modal_of(await ravi.press(answer, "Open the form"))
+    assert fields(form)["prompt"] == "a boat"
+    assert not ephemeral(await ravi.message_of(await ravi.submit(form)))
+    nothing_kept: Offered[RecipeOffered] = Offered(clock=time.monotonic)  # as after a restart
+    served.bot.services = replace(served.bot.services, recipes_offered=nothing_kept)
+    sentence = await refusal(ravi, await ravi.press(answer, "Open the form"))
+    assert sentence == "The bot no longer knows this form: choose it in the menu of the message again."
+
+
+async def test_a_file_that_takes_long_and_holds_nothing_gets_the_sentence(
+    served: Served, ravi: Member, slow: asyncio.Event
+) -> None:
+    interaction = await ravi.menu(await ravi.say("", ("plain.png", png())), MENU)
+    await ravi.message_of(interaction, lambda message: bool(message["flags"] & 128))
+    slow.set()
+    assert await refusal(ravi, interaction) == NONE
+
+
+async def test_a_form_submitted_after_the_limits_changed_is_refused_and_given_back(
+    served: Served, ravi: Member
+) -> None:
+    form = await opened(ravi, await ravi.say("a boat\nSteps: 33, Sampler: Euler, Size: 128x128"))
+    offer = served.bot.services.offers[0]
+    await served.bot.change_offers((replace(offer, sizes=((256, 256),), max_steps=20),))
+    submitted = await ravi.submit(form)
+    assert "128x128" in await refusal(ravi, submitted)
+    back = await ravi.wait_for_message(lambda message: "a boat\n\nsize 128x128" in text_of(message))
+    assert ephemeral(back)
+    assert await served.store.jobs.active() == []
+    again = fields(await opened(ravi, await ravi.say("a boat\nSteps: 33, Sampler: Euler, Size: 128x128")))
+    assert again["settings"].startswith("size 256x256, variants 1, steps 20")
+
+
+async def test_a_message_that_is_deleted_while_its_form_is_open_is_not_needed_any_more(
+    served: Served, ravi: Member, mina: Member
+) -> None:
+    said_before = await ravi.say(A1111)
+    form = await opened(ravi, said_before)
+    await mina.delete(said_before)
+    assert "Queued" in text_of(await ravi.message_of(await ravi.submit(form)))
+
+
+async def test_the_words_in_an_open_form_are_painted_though_their_result_is_deleted_meanwhile(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    form = await opened(omar, message)
+    await ravi.submit(await ravi.modal_of(await ravi.press(message, "Delete")))
+    await ravi.wait_for(lambda messages: all(each["id"] != message["id"] for each in messages))
+    assert (await served.store.jobs.get(job.id)).deleted_at is not None
+    remixed = await omar.message_of(await omar.submit(form, prompt="a red boat"))
+    assert "Queued" in text_of(remixed)
+
+
+async def test_only_who_sees_the_channel_and_may_use_commands_gets_a_form(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    _, message = await finished(served, ravi, "a boat")
+    form = await opened(omar, message)
+    served.sandbox.forbid_commands("art", "omar")
+    with pytest.raises(RefusedByClient, match="there are: none"):
+        await opened(omar, message)
+    served.sandbox.shut_out("art", "ravi")
+    with pytest.raises(RefusedByClient, match="There is no message"):
+        await opened(ravi, message)
+    await omar.message_of(await omar.submit(form, prompt="still painted"))
+
+
+async def test_whoever_asks_too_often_is_told(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    config = Config.parse({"limits": {"files_per_minute": 1}})
+    async with serving(sandbox, store, artifacts, config):
+        message = await ravi.say("", ("own.png", FILES["own.png"]))
+        await opened(ravi, message)
+        assert (await told(ravi, message)).startswith("You have sent many pictures in a short time")
+
+
+async def test_the_form_is_in_the_language_of_the_person(served: Served, ravi: Member, yuna: Member) -> None:
+    form = await opened(yuna, await ravi.say(A1111))
+    assert form["title"] == "이 레시피 쓰기"
+    assert said(form).startswith("이 레시피에서 다음이 다릅니다:")
+    settings = fields(form)["settings"]
+    assert settings.startswith("크기 128x128")
+    await yuna.message_of(await yuna.submit(form))
+    assert (await job_of(served.store, "a {red, blue} boat")).recipe.seed == 77
+
+
+async def test_any_text_gives_a_form_or_one_sentence(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+) -> None:
+    unlimited = Config.parse({"limits": {"requests_per_minute": 0, "files_per_minute": 0}})
+    hostile = texts(7, 32)
+    assert max(map(len, hostile)) == 6000
+    async with serving(sandbox, store, artifacts, unlimited) as served:
+        for text in hostile:
+            recipe = f"{text}\nSteps: 9, Sampler: {text[:300]}, Seed: 5"
+            for content in (text[:2000], recipe[-2000:]):
+                if content.strip():
+                    await _form_or_sentence(served, ravi, await ravi.say(content))
+            await _form_or_sentence(served, ravi, await ravi.say("", ("a.txt", recipe.encode())))
+
+
+async def _form_or_sentence(served: Served, member: Member, message: dict[str, Any]) -> None:
+    interaction = await member.menu(message, MENU)
+
+    def has_form() -> bool:
+        forms = [event["data"] for event in member.events if event["type"] == "MODAL"]
+        return any(form["interaction_id"] == interaction for form in forms)
+
+    found = await member.wait_for(
+        lambda messages: (
+            has_form()
+            or any(
+                (each.get("interaction_metadata") or {}).get("id") == interaction and text_of(each).strip()
+                for each in messages
+            )
+        )
+    )
+    assert found
+    if not has_form():
+        return
+    form = await member.modal_of(interaction)
+    typed = fields(form)
+    prompt = typed["prompt"] or "a boat"
+    answer = await answered(member, await member.submit(form, prompt=prompt))
+    assert is_clear(answer), (prompt[:80], text_of(answer))
+    for job in await served.store.jobs.active():
+        await served.store.jobs.cancel(job.id, user_id=None)
+
+
+async def test_the_menus_are_registered_once_with_names_in_discords_languages(served: Served) -> None:
+    assert not await served.bot.tree.register()
+    async with Raw(served.sandbox) as bot:
+        commands = (await bot.call("GET", "/applications/1300000000000000001/commands")).body
+    menus = [each["name"] for each in commands if each["type"] == 3]
+    assert menus == [MENU, "Paint from this picture"]

@@ -1,0 +1,47 @@
+"""The bot in a member's own account: where it works, who is told, and where its own token does not reach."""
+
+from __future__ import annotations
+
+import pytest
+from sandbox_tools import GLOBAL_COMMANDS, PAINT, MakeMember, Raw
+
+from bot.sandbox.client import RefusedByClient
+from bot.sandbox.community import GROUP
+from bot.sandbox.server import Sandbox
+
+TAKEN_ALONG = {**PAINT, "integration_types": [0, 1], "contexts": [0, 1, 2]}
+
+
+async def test_a_group_is_there_once_members_can_take_the_bot_along(
+    sandbox: Sandbox, member: MakeMember
+) -> None:
+    ravi, yuna = await member(sandbox, "Ravi"), await member(sandbox, "Yuna")
+    async with Raw(sandbox) as bot:
+        await bot.call("PUT", GLOBAL_COMMANDS, [PAINT])
+        assert "weekend" not in [each.get("name") for each in (await ravi.state())["channels"]]
+        await bot.call("PUT", GLOBAL_COMMANDS, [TAKEN_ALONG])
+    assert "weekend" in [each.get("name") for each in (await ravi.state())["channels"]]
+    assert "weekend" not in [each.get("name") for each in (await yuna.state())["channels"]]
+
+
+async def test_a_command_works_in_a_group_for_those_who_have_it_in_their_account(
+    sandbox: Sandbox, member: MakeMember
+) -> None:
+    ravi, omar = await member(sandbox, "Ravi"), await member(sandbox, "Omar")
+    async with Raw(sandbox) as bot:
+        await bot.call("PUT", GLOBAL_COMMANDS, [TAKEN_ALONG])
+        with pytest.raises(RefusedByClient):
+            await ravi.use(PAINT["name"], channel=GROUP.name, words="x")
+        await ravi.install()
+        await ravi.use(PAINT["name"], channel=GROUP.name, words="x")
+        with pytest.raises(RefusedByClient):
+            await omar.use(PAINT["name"], channel=GROUP.name, words="x")
+        await ravi.install(False)
+        with pytest.raises(RefusedByClient):
+            await ravi.use(PAINT["name"], channel=GROUP.name, words="x")
+
+
+async def test_the_bots_own_token_does_not_reach_a_group(lenient: Sandbox) -> None:
+    async with Raw(lenient) as bot:
+        assert (await bot.call("GET", f"/channels/{GROUP.id}/messages")).code == 50001
+        assert (await bot.call("POST", f"/channels/{GROUP.id}/messages", {"content": "x"})).status == 403

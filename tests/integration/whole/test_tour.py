@@ -1,0 +1,335 @@
+"""One evening of five members, in four languages, who use everything that there is, with the real engine.
+
+The sandbox refuses what Discord would refuse, and every exchange is compared with Discord's own documents.
+Where requests must wait, no worker runs: the evening is the same on a quick machine and on a slow one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+from serving import Served, serving, until
+from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.front import views
+from bot.front.commands import commands, paint_from, use_recipe
+from bot.sandbox.client import Member
+from bot.sandbox.community import PEOPLE
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from bot.worker.worker import Worker
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.engine import Engine
+
+NAMES = [person.username for person in PEOPLE]
+LANGUAGES = ("en", "en", "ko", "ar", "zh")
+OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
+KEYWORDS = "circle,0,9,\nheart,0,5,\n"
+COLOURS = "{red, blue, green, yellow}"
+SHAPES = ("circle", "star", "heart")
+MENUS = {use_recipe.NAME, paint_from.NAME}
+"""They are called as Discord has them, which has no Arabic."""
+
+CONFIG: dict[str, Any] = {
+    "discord": {"languages": {str(OMAR): "ar"}},
+    "models": [
+        {
+            "name": "demo",
+            "checkpoint": "demo",
+            "sizes": ["64x64", "96x96"],
+            "num_inference_steps": 4,
+            "guidance_scale": 2.2,
+            "sampler": "ddim",
+        }
+    ],
+    "limits": {"requests_per_minute": 0, "server_requests_per_minute": 0, "files_per_minute": 0},
+}
+A1111 = "a red circle Negative prompt: fog Steps: 3, Sampler: Euler a, Seed: 77, Size: 64x64, Model: other"
+
+
+@dataclass(kw_only=True)
+class Evening:
+    """The bot, its guests, and a worker that can be sent away."""
+
+    served: Served
+    engine: Engine
+    used: Used
+    guests: dict[str, Guest] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Guest:
+        return self.guests[name]
+
+    @asynccontextmanager
+    async def painting(self) -> AsyncIterator[None]:
+        """Paint while the block runs; afterwards what is asked for waits."""
+        store, artifacts = self.served.store, self.served.artifacts
+        worker = Worker(self.engine, store, artifacts, name="worker", lease_seconds=60.0)
+        working = asyncio.create_task(worker.run())
+        try:
+            yield
+        finally:
+            worker.drain()
+            await working
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    file = tmp_path_factory.mktemp("keywords") / "keywords.csv"
+    file.write_text(KEYWORDS)
+    return Config.parse({**CONFIG, "prompts": {"keywords_file": str(file)}})
+
+
+@pytest.fixture(scope="module")
+def demo_engine(config: Config, compile_cache: Path) -> Iterator[Engine]:
+    """The demo's engine; it may still compile while the evening begins."""
+    spec = ModelSpec(offer=config.models[0].offer, source="demo")
+    engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
+    with Engine.open(engine, report=lambda _line: None) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def evening(
+    sandbox: Sandbox,
+    store: Store,
+    artifacts: Artifacts,
+    discord_address: object,
+    *,
+    demo_engine: Engine,
+    config: Config,
+) -> AsyncIterator[Evening]:
+    async with serving(sandbox, store, artifacts, config) as served, AsyncExitStack() as stack:
+        evening = Evening(served=served, engine=demo_engine, used=Used())
+        for name, language in zip(NAMES, LANGUAGES, strict=True):
+            member = await stack.enter_async_context(Member(sandbox.address, name))
+            evening.guests[name] = Guest(member, evening.used, language=language)
+        yield evening
+
+
+async def read_and_set_up(evening: Evening) -> None:
+    """Everybody reads the help; Mina, who moderates, adds a style, a list and settings."""
+    for name, words in (("ravi", "a red heart"), ("yuna", "/그리기"), ("wei", "提示词"), ("omar", "الصور")):
+        guest = evening.guests[name]
+        assert words in text_of(await guest.answer(await guest.use("help")))
+    mina = evening.mina
+    opened = await mina.use("style add", name="Ink")
+    await mina.answer(await mina.fill(opened, name="Ink", prompt="{prompt}, ink", settings="steps 3"))
+    assert "Ink" in text_of(await mina.answer(await mina.use("style show")))
+    assert await mina.suggested("style show", "name", "in") == ["Ink"]
+    assert "ink" in text_of(await mina.answer(await mina.use("style show", name="Ink")))
+    opened = await mina.use("wildcard add", name="shape")
+    await mina.answer(await mina.fill(opened, name="shape", entries="\n".join(SHAPES)))
+    assert "shape" in text_of(await mina.answer(await mina.use("wildcard show")))
+    assert "star" in text_of(await mina.answer(await mina.use("wildcard show", name="shape")))
+    for scope, line in (("me", "guidance 2"), ("channel", "steps 3"), ("server", "guidance 2.5")):
+        await mina.answer(await mina.fill(await mina.use("settings", scope=scope), settings=line))
+
+
+async def paint_and_pick(evening: Evening) -> Message:
+    """Ravi paints a grid; all others do something with it, each in their language."""
+    mina, ravi, yuna, omar, wei = (evening.guests[name] for name in NAMES)
+    assert await ravi.suggested("imagine", "prompt", "red, cir") == ["red, circle"]
+    [size] = await ravi.suggested("imagine", "size", "64", prompt="x")
+    options = {"negative_prompt": "fog", "variants": 3, "size": size, "seed": 7, "steps": 4}
+    how = {"guidance": 2.2, "sampler": "euler"}
+    grid = await ravi.result(await ravi.use("imagine", prompt="a red circle", **options, **how))
+    presses = (
+        (yuna, views.SingleButton),
+        (wei, views.VaryButton),
+        (omar, views.AgainButton),
+        (mina, views.AgainButton),
+    )
+    asked = [(guest, await guest.press(grid, item)) for guest, item in presses]
+    alone, like, again, varied = [await guest.result(interaction) for guest, interaction in asked]
+    assert "시드" in text_of(alone)
+    larger = await yuna.result(await yuna.press(alone, views.EnlargeButton))
+    assert "96×96" in text_of(larger)
+    form = await wei.press(like, views.RemixButton)
+    await wei.result(await wei.fill(form, prompt="a blue star", settings="size 64x64, steps 3"))
+    near, info = (
+        await omar.choose(again, views.MoreMenu, "near"),
+        await mina.choose(grid, views.MoreMenu, "info"),
+    )
+    await omar.result(near)
+    assert "Seed: 7" in text_of(await mina.answer(info))
+    assert text_of(await wei.answer(await wei.choose(grid, views.MoreMenu, "star")))
+    files = await mina.answer(
+        await mina.press(grid, views.OriginalsButton), has=lambda seen: bool(seen["attachments"])
+    )
+    assert files["attachments"][0]["filename"].endswith(".zip")
+    await yuna.member.react(grid, "⭐")
+    await mina.fill(await mina.press(varied, views.DeleteButton))  # her own, with the form that asks before
+    await mina.misses(varied)
+    return grid
+
+
+async def paint_otherwise(evening: Evening) -> None:
+    """A start picture with a mask, a private result that is published, a style, a pasted recipe, a list."""
+    mina, ravi, yuna, omar, wei = (evening.guests[name] for name in NAMES)
+    picture = (("start.png", png("RGB", "navy"), "image/png"), ("mask.png", png("L", "white"), "image/png"))
+    started = await wei.use("imagine", prompt="a star", image=picture[0], mask=picture[1], strength=0.6)
+    [hires, *_] = await mina.suggested("imagine", "hires", "", prompt="x", size="64x64")
+    enlarged = await mina.use("imagine", prompt="a blue heart", size="64x64", hires=hires)
+    hidden = await yuna.use("imagine", prompt="a secret heart", private=True)
+    assert await omar.suggested("imagine", "style", "i", prompt="x") == ["Ink"]
+    inked = await omar.use("imagine", prompt="a green circle", style="Ink")
+    pasted = await mina.use("imagine", prompt="-", recipe=A1111)
+    drawn = await ravi.use("imagine", prompt="a pink __shape__", channel="general")
+    await wei.result(started)
+    assert "96×96" in text_of(await mina.result(enlarged))
+    secret = await yuna.result(hidden)
+    assert "Ink" in text_of(await omar.result(inked))
+    assert "77" in text_of(await mina.result(pasted))
+    await ravi.result(drawn, channel="general")
+    public = await yuna.result(await yuna.press(secret, views.PublishButton))
+    assert public["id"] in {message["id"] for message in await ravi.member.messages()}
+    wish = await omar.use("imagine", prompt=f"a {COLOURS} {{{', '.join(SHAPES)}}}", steps=1)
+    await omar.results(await omar.fill(wish), len(COLOURS.split()) * len(SHAPES))
+
+
+async def use_menus(evening: Evening, grid: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The menus of messages: a recipe in a text, one in a file that takes long, a picture of a grid."""
+    ravi, yuna, omar, wei = evening.ravi, evening.yuna, evening.omar, evening.wei
+    text = await wei.member.say(A1111)
+    told = await ravi.fill(await ravi.menu(text, use_recipe.NAME), settings="size 64x64, steps 3")
+    assert "a red circle" in text_of(await ravi.result(told))
+    alone = await yuna.answer(
+        await yuna.press(grid, views.OriginalsButton), has=lambda seen: bool(seen["attachments"])
+    )
+    archive = zipfile.ZipFile(io.BytesIO(await yuna.member.attachment_bytes(alone)))
+    file = await wei.member.say("", (archive.namelist()[0], archive.read(archive.namelist()[0]), "image/png"))
+    with monkeypatch.context() as patch:
+        patch.setattr(use_recipe, "FORM_SECONDS", 0.0)  # as if the file took longer than a form can wait
+        read = await yuna.answer(await yuna.menu(file, use_recipe.NAME))
+    assert "시드" in text_of(await yuna.result(await yuna.fill(await yuna.press(read, views.RecipeButton))))
+    started = await omar.fill(
+        await omar.menu(grid, paint_from.NAME), prompt="a blue star", settings="size 64x64"
+    )
+    assert "64×64" in text_of(await omar.result(started))
+
+
+async def look_back(evening: Evening, grid: Message) -> None:
+    """Histories with their pages, favourites, one result again, numbers."""
+    omar, wei, yuna = evening.omar, evening.wei, evening.yuna
+    page = await omar.answer(await omar.use("history"))
+    first = text_of(page)
+    await omar.press(page, views.HistoryButton, kind="older")
+    older = await omar.sees(page, lambda said: said != first)
+    await omar.press(older, views.HistoryButton, kind="newer")
+    await omar.sees(page, lambda said: said == first)
+    found = await omar.answer(await omar.use("history", search="blue star"))
+    again = await omar.answer(
+        await omar.choose(found, views.ShowMenu, ""), has=lambda seen: bool(seen["attachments"])
+    )
+    assert "blue star" in text_of(again)
+    assert "a red circle" in text_of(await wei.answer(await wei.use("history", favourites=True)))
+    await until(lambda: stars(evening.served.store, PEOPLE[2].id))
+    assert "a red circle" in text_of(await yuna.answer(await yuna.use("history", favourites=True)))
+    [*_, job] = await evening.ravi.suggested("show", "job", "a red circle")
+    shown = await evening.ravi.answer(
+        await evening.ravi.use("show", job=job), has=lambda seen: bool(seen["attachments"])
+    )
+    assert "a red circle" in text_of(shown)
+    for guest in evening.guests.values():
+        assert text_of(await guest.answer(await guest.use("stats")))
+
+
+async def wait_and_cancel(evening: Evening) -> None:
+    """Nothing is painted meanwhile: requests wait, are listed, and are cancelled in every way."""
+    mina, ravi = evening.mina, evening.ravi
+    first = [await ravi.use("imagine", prompt=f"wish {number}") for number in range(4)]
+    messages = [await ravi.answer(interaction) for interaction in first]
+    assert "wish 3" in text_of(await evening.yuna.answer(await evening.yuna.use("queue")))
+    assert "wish 3" not in text_of(
+        await evening.omar.answer(await evening.omar.use("queue", channel="dm"), channel="dm")
+    )
+    page = await ravi.answer(await ravi.use("cancel"))
+    await ravi.press(page, views.CancelAllButton)
+    await ravi.sees(page, lambda said: said == "Cancelled 4 requests.")
+    for message in messages:
+        await ravi.sees(message, lambda said: "Press Again" in said)
+    wishes = [await ravi.use("imagine", prompt=f"hope {number}", private=number == 3) for number in range(4)]
+    messages = [await ravi.answer(interaction) for interaction in wishes]
+    suggested = await ravi.suggested("cancel", "job", "hope 0")
+    assert "hope 0" in text_of(await ravi.answer(await ravi.use("cancel", job=suggested[0])))
+    await ravi.press(messages[1], views.CancelButton)
+    await ravi.sees(messages[1], lambda said: "Press Again" in said)
+    page = await ravi.answer(await ravi.use("cancel"))
+    await ravi.choose(page, views.CancelMenu, "hope 2")
+    await ravi.sees(page, lambda said: said == "Cancelled: hope 2")
+    page = await mina.answer(await mina.use("cancel"))
+    await mina.choose(page, views.CancelMenu, "private")
+    await mina.sees(page, lambda said: said == "Cancelled: private")
+    assert await evening.served.store.jobs.active() == []
+
+
+async def tidy_up(evening: Evening) -> None:
+    """Mina removes what the server keeps, and Wei everything that is kept of them."""
+    mina, wei = evening.mina, evening.wei
+    for command, name in (("style", "Ink"), ("wildcard", "shape")):
+        assert await mina.suggested(f"{command} remove", "name", name[:2]) == [name]
+        assert await mina.suggested(f"{command} add", "name", name[:2]) == [name]
+        assert name in text_of(await mina.answer(await mina.use(f"{command} remove", name=name)))
+    assert await mina.suggested("wildcard show", "name", "") == []
+    page = await wei.answer(await wei.use("privacy"))
+    await wei.answer(
+        await wei.press(page, views.PrivacyButton, kind="export"), has=lambda seen: bool(seen["attachments"])
+    )
+    await wei.press(page, views.PrivacyButton, kind="ask")
+    sure = await wei.sees(page, lambda said: "无法撤销" in said)
+    await wei.press(sure, views.PrivacyButton, kind="forget")
+    await wei.sees(sure, lambda said: "已删除" in said)
+    assert await evening.served.store.erasure.jobs_of(user_id=WEI, limit=1) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
+    evening: Evening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await read_and_set_up(evening)
+    async with evening.painting():
+        grid = await paint_and_pick(evening)
+        await paint_otherwise(evening)
+        await use_menus(evening, grid, monkeypatch)
+        await look_back(evening, grid)
+    await wait_and_cancel(evening)
+    await tidy_up(evening)
+
+    seen = [message for guest in evening.guests.values() for message in guest.seen()]
+    assert [text_of(message) for message in seen if not is_within_limits(message)] == []
+    for guest in evening.guests.values():
+        assert len(guest.labels()) > 5
+        assert guest.foreign_labels() <= MENUS
+    evening.used.offered |= {name for message in seen for name in offered_in(message)}
+    assert unused(evening.used, evening.served.bot.tree.get_commands()) == []
+
+
+def test_what_nobody_used_is_named(config: Config) -> None:
+    left = unused(Used(offered={"choice near"}), commands([model.offer for model in config.models]))
+    assert {"/queue", "/style add", "/imagine seed", "suggestions of /cancel job", "choice near"} <= set(left)
+    assert {"RemixButton", "CancelMenu", "form style"} <= set(left)
+    used = Used(things={*left} - {"/queue", "RemixButton"}, offered={"choice near"})
+    assert unused(used, commands([model.offer for model in config.models])) == ["/queue", "RemixButton"]
+
+
+def png(mode: str, colour: str) -> bytes:
+    """A plain picture as a file."""
+    file = io.BytesIO()
+    PIL.Image.new(mode, (64, 64), colour).save(file, "PNG")
+    return file.getvalue()
+
+
+async def stars(store: Store, user_id: int) -> bool:
+    return await store.favourites.of(user_id) != []

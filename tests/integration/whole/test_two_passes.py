@@ -1,0 +1,118 @@
+"""Pictures of two passes, from the queue to the file, with the real engine."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import io
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import PIL.Image
+import pytest
+from checkpoints import make_tiny_checkpoint
+from engines import SMALLEST, TINY
+from recipes import origin, recipe
+from serving import until
+
+from bot.files.artifacts import Artifacts
+from bot.generation_data import fit, read_picture
+from bot.jobs import Job, Recipe, State
+from bot.store import Store
+from bot.worker.worker import Worker
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.engine import Engine
+from sdjax_engine.request import SecondPass
+
+OFFER = dataclasses.replace(TINY, sizes=((16, 16), (32, 32)))
+SECOND = SecondPass(width=32, height=32, num_inference_steps=4, strength=0.5)
+LARGE = recipe(width=16, height=16, model="tiny", num_inference_steps=4, variants=3, second_pass=SECOND)
+
+
+@pytest.fixture(scope="module")
+def two_sizes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    checkpoint = make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALLEST)
+    spec = ModelSpec(offer=OFFER, source=str(checkpoint))
+    config = EngineConfig(models=(spec,), lanes=LARGE.request(0).lanes, seats_per_device=2)
+    with Engine.open(config, report=lambda _line: None) as engine:
+        engine.wait_until_ready()
+        yield engine
+
+
+@asynccontextmanager
+async def working(engine: Engine, store: Store, artifacts: Artifacts) -> AsyncIterator[Worker]:
+    worker = Worker(engine, store, artifacts, name="worker", lease_seconds=30.0)
+    task = asyncio.create_task(worker.run())
+    yield worker
+    worker.drain()
+    async with asyncio.timeout(60):
+        await task
+
+
+async def painted(store: Store, wanted: Recipe, number: int) -> Job:
+    job = await store.jobs.enqueue(wanted, origin(number))
+
+    async def ended() -> bool:
+        return (await store.jobs.get(job.id)).state.final
+
+    await until(ended)
+    return await store.jobs.get(job.id)
+
+
+async def test_a_job_of_two_passes_ends_with_large_pictures_whose_files_paint_them_again(
+    two_sizes: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    async with working(two_sizes, store, artifacts):
+        job = await painted(store, LARGE, 1)
+        assert job.state is State.DONE
+        assert job.work.step == job.work.steps == 3 * (4 + 2 * 4)
+        for image in job.images:
+            file = await artifacts.get(str(image.artifact))
+            assert PIL.Image.open(io.BytesIO(file)).size == (32, 32)
+        first = str(job.images[0].artifact)
+        read = fit(read_picture(await artifacts.get(first)), [OFFER])
+        assert read.options["hires"] == "32x32 0.5 4"
+        assert read.differences == ()
+
+
+async def test_a_lost_file_of_two_passes_is_repainted_bit_for_bit(
+    two_sizes: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    async with working(two_sizes, store, artifacts):
+        job = await painted(store, dataclasses.replace(LARGE, variants=1), 1)
+        name = str(job.images[0].artifact)
+        before = await artifacts.get(name)
+        await artifacts.delete(name)
+        child = dataclasses.replace(
+            LARGE, width=32, height=32, second_pass=None, init_image=name, strength=0.5, variants=1
+        )
+        assert (await painted(store, child, 2)).state is State.DONE
+        assert await artifacts.get(name) == before
+
+
+async def test_a_worker_that_is_cancelled_in_a_second_pass_gives_the_image_back(
+    two_sizes: Engine, store: Store, artifacts: Artifacts, tmp_path: Path
+) -> None:
+    worker = Worker(two_sizes, store, artifacts, name="worker", lease_seconds=30.0)
+    task = asyncio.create_task(worker.run())
+    many = dataclasses.replace(
+        LARGE, second_pass=dataclasses.replace(SECOND, num_inference_steps=100, strength=1.0), variants=9
+    )
+    job = await store.jobs.enqueue(many, origin(1))
+
+    async def in_second_pass() -> bool:
+        return any(held.in_second_pass for held in worker._held.values())
+
+    await until(in_second_pass)
+    task.cancel()
+    await asyncio.wait([task])
+    states = {image.state for image in (await store.jobs.get(job.id)).images}
+    assert State.RUNNING not in states
+    assert State.FAILED not in states
+    async with working(two_sizes, store, artifacts):
+
+        async def ended() -> bool:
+            return (await store.jobs.get(job.id)).state is State.DONE
+
+        await until(ended)

@@ -1,0 +1,122 @@
+"""What forms of this process refer to, and the pictures and recipes among that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recipes import job_of
+
+from bot.config import Config
+from bot.errors import UserMistake
+from bot.front.messages import Kind, MessageFile
+from bot.front.offered import Offered
+from bot.front.offered_pictures import file_name, pictures_among, pictures_of_job
+from bot.front.offered_recipes import read_file, read_texts, recipe_line, telling
+from bot.front.options import Asked, parse
+from bot.front.settings_line import read_settings_line
+from bot.generation_data import NoGenerationData, fit
+from bot.jobs import Showing, State
+from bot.texts import LANGUAGES, Texts
+
+OFFER = replace(Config().models[0].offer, loras=("ink", "fog, thick"))
+ENGLISH = Texts.for_locale("en")
+ME, OTHER = 1, 2
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_thing_is_found_by_its_person_until_its_time_or_room_ends() -> None:
+    clock = Clock()
+    offered: Offered[str] = Offered(clock=clock, most=2, seconds=10)
+    first, second = offered.keep("first", user_id=ME), offered.keep("second", user_id=ME)
+    assert offered.find(first, user_id=ME) == "first"
+    for key, person in ((first, OTHER), ("0" * 16, ME)):
+        with pytest.raises(UserMistake) as caught:
+            offered.find(key, user_id=person)
+        assert caught.value.message_id == "form_forgotten"
+    offered.keep("third", user_id=ME)
+    with pytest.raises(UserMistake):
+        offered.find(first, user_id=ME)
+    clock.now = 11.0
+    with pytest.raises(UserMistake):
+        offered.find(second, user_id=ME)
+
+
+def test_withheld_and_unfinished_pictures_are_not_offered() -> None:
+    job = job_of(State.DONE, State.FAILED, State.DONE, State.DONE)
+    images = [
+        replace(image, artifact=None if image.state is State.FAILED else f"{image.index}.png")
+        for image in job.images
+    ]
+    images[3] = replace(images[3], showing=Showing.WITHHOLD)
+    found = pictures_of_job(replace(job, images=tuple(images)), ENGLISH)
+    assert [(each.name, each.index) for each in found] == [("Picture 1", 0), ("Picture 3", 2)]
+
+
+def test_as_many_reachable_pictures_are_offered_as_a_menu_takes() -> None:
+    files = [
+        MessageFile(name=f"{number}.png", kind=Kind.PICTURE, addresses=(f"a{number}",))
+        for number in range(40)
+    ]
+    files[0] = MessageFile(name="notes.txt", kind=Kind.TEXT, addresses=("a",))
+    found = pictures_among(files, lambda given: next((each for each in given if each != "a1"), None), ENGLISH)
+    assert len(found) == 25
+    assert (found[0].name, found[0].address) == ("2.png", "a2")
+
+
+def test_the_name_of_a_file_is_plain_short_text() -> None:
+    assert file_name("a\u202e\nb.png") == "a b.png"
+    assert len(file_name("x" * 500)) == 100
+    nameless = MessageFile(name="\u200b", kind=Kind.PICTURE, addresses=("a",))
+    assert pictures_among([nameless], lambda given: next(iter(given)), ENGLISH)[0].name == "Picture 1"
+
+
+def test_the_first_text_with_data_counts_and_talk_is_no_mistake() -> None:
+    found = read_texts(["hello", "{talk", "a boat\nSteps: 9, Sampler: Euler", "a kite\nSteps: 8, Seed: 1"])
+    assert found is not None
+    assert found.prompt == "a boat"
+    assert read_texts(["hello", "{talk", ""]) is None
+    with pytest.raises(NoGenerationData) as caught:
+        read_texts(["hello", '{"version": 99, "request": {}}'])
+    assert caught.value.message_id == "generation_data_version"
+
+
+def test_a_text_file_is_read_in_any_encoding_up_to_a_length() -> None:
+    assert read_file(Kind.TEXT, "\ufeffa boat\nSteps: 9, Seed: 1".encode()).seed == 1
+    assert read_file(Kind.TEXT, b"\xff\xfe boat\nSteps: 9, Seed: 1").seed == 1
+    with pytest.raises(NoGenerationData) as caught:
+        read_file(Kind.TEXT, b"x" * 65_537)
+    assert caught.value.message_id == "generation_data_long"
+
+
+def test_the_error_that_says_most_is_told() -> None:
+    none, gone = UserMistake("recipe_none"), UserMistake("picture_gone", what="x")
+    assert telling([NoGenerationData(), gone], otherwise=none) is gone
+    assert telling([NoGenerationData("generation_data_no_file")], otherwise=none) is none
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_line_of_a_form_reads_back_as_the_same_request(language: str) -> None:
+    names = Texts.for_locale(language)
+    text = (
+        "a boat <lora:ink:0.8125> Negative prompt: fog Steps: 33, Sampler: Euler a, "
+        "CFG scale: 6.0123456789, Seed: 4294967295, Size: 128x128, Model: demo"
+    )
+    data = read_texts([text])
+    assert data is not None
+    options = fit(data, [OFFER]).options
+    read = read_settings_line(recipe_line(options, [OFFER], names), names)
+    words = {name: options[name] for name in ("prompt", "negative_prompt")}
+    assert parse(Asked(**words, **read), [OFFER]) == parse(Asked(**options), [OFFER])
+
+
+def test_the_line_names_the_model_whose_defaults_it_shows() -> None:
+    other = replace(OFFER, model="other", sizes=((256, 256),), num_inference_steps=8, guidance_scale=1.0)
+    line = recipe_line({"model": "other"}, [OFFER, other], ENGLISH)
+    assert line == "size 256x256, variants 1, steps 8, guidance 1, sampler DDIM, model other"

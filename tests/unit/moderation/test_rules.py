@@ -1,0 +1,66 @@
+"""Which rule of a server refuses a prompt."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.moderation.rules import judged
+from bot.store.prompt_rules import Action, PromptRule
+
+HERE, THERE = 31, 32
+BLOOD = PromptRule(name="No gore", terms=("blood", "gore"))
+BRAND = PromptRule(name="Brands", terms=("Acme",), also=("logo", "poster"))
+ORANGE = PromptRule(name="Fruit", action=Action.ALLOW, terms=("blood orange",))
+ONLY_HERE = PromptRule(name="Here", terms=("clown",), channel_id=HERE)
+
+
+def rule_of(*texts: str, rules: tuple[PromptRule, ...], channel_id: int | None = HERE) -> str | None:
+    verdict = judged(texts, rules, channel_id=channel_id)
+    return None if verdict is None else verdict.rule.name
+
+
+@pytest.mark.parametrize("prompt", ["a pool of blood", "b l o o d", "BLOOD!", "bl00d on snow", "gore, dark"])
+def test_a_prompt_with_a_term_is_refused_by_its_rule(prompt: str) -> None:
+    assert rule_of(prompt, rules=(BRAND, BLOOD)) == "No gore"
+
+
+def test_the_negative_prompt_and_every_other_text_are_looked_at() -> None:
+    assert rule_of("a castle", "", "blood", rules=(BLOOD,)) == "No gore"
+    assert rule_of("a castle", "", rules=(BLOOD,)) is None
+
+
+def test_a_combination_needs_a_term_of_both_lists_in_one_text() -> None:
+    assert rule_of("an Acme logo", rules=(BRAND,)) == "Brands"
+    assert rule_of("an Acme anvil", rules=(BRAND,)) is None
+    assert rule_of("a logo", rules=(BRAND,)) is None
+    assert rule_of("Acme", "a logo", rules=(BRAND,)) is None
+
+
+def test_an_allowed_phrase_does_not_count_and_excuses_nothing_else() -> None:
+    assert rule_of("a Blood Orange on a plate", rules=(BLOOD, ORANGE)) is None
+    assert rule_of("a blood orange in blood", rules=(BLOOD, ORANGE)) == "No gore"
+
+
+def test_a_rule_of_one_channel_holds_nowhere_else() -> None:
+    assert rule_of("a clown", rules=(ONLY_HERE,)) == "Here"
+    assert rule_of("a clown", rules=(ONLY_HERE,), channel_id=THERE) is None
+    assert rule_of("a clown", rules=(ONLY_HERE,), channel_id=None) is None
+
+
+def test_the_verdict_names_the_terms_for_moderators() -> None:
+    verdict = judged(["gore, blood, an Acme poster"], [BLOOD], channel_id=None)
+    assert verdict is not None
+    assert set(verdict.found) == {"blood", "gore"}
+    verdict = judged(["an Acme poster"], [BRAND], channel_id=None)
+    assert verdict is not None
+    assert set(verdict.found) == {"Acme", "poster"}
+
+
+@given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=5))
+def test_any_text_and_any_terms_have_a_verdict(text: str, terms: list[str]) -> None:
+    refusing = PromptRule(name="x", terms=tuple(terms))
+    allowing = PromptRule(name="y", action=Action.ALLOW, terms=tuple(terms))
+    judged([text], [refusing, allowing], channel_id=None)
+    judged([text], [refusing], channel_id=None)

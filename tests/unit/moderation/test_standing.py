@@ -1,0 +1,63 @@
+"""Which restriction decides about a request, and what its person is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.front.answers import sentence_for
+from bot.moderation.standing import Decision, decide, refusal
+from bot.store.moderation import Kind, Restriction, Scope
+from bot.texts import LANGUAGES, Texts
+
+SERVER, CHANNEL, RAVI = 21, 31, 12
+
+
+def restriction(kind: Kind, *, until: float | None = None, reason: str = "", **scope: int) -> Restriction:
+    return Restriction(kind=kind, scope=Scope(**scope), until=until, reason=reason, by=11, at=0.0)
+
+
+HERE = restriction(Kind.BLOCK, guild_id=SERVER, user_id=RAVI)
+OF_SERVER = restriction(Kind.BLOCK, guild_id=SERVER)
+EVERYWHERE = restriction(Kind.BLOCK, user_id=RAVI)
+CHANNEL_PAUSE = restriction(Kind.PAUSE, guild_id=SERVER, channel_id=CHANNEL, reason="a moment")
+SERVER_PAUSE = restriction(Kind.PAUSE, guild_id=SERVER, reason="maintenance")
+
+
+def test_without_a_restriction_a_request_is_taken_and_painted() -> None:
+    assert decide([]) == Decision()
+
+
+def test_a_pause_refuses_nothing_and_the_nearer_word_counts() -> None:
+    assert decide([SERVER_PAUSE]) == Decision(paused=SERVER_PAUSE)
+    assert decide([SERVER_PAUSE, CHANNEL_PAUSE]).paused == CHANNEL_PAUSE
+    assert decide([SERVER_PAUSE, HERE]) == Decision(refused=HERE, paused=SERVER_PAUSE)
+
+
+def test_of_several_blocks_the_widest_is_told() -> None:
+    assert decide([HERE, OF_SERVER, EVERYWHERE]).refused == EVERYWHERE
+    assert decide([HERE, OF_SERVER]).refused == OF_SERVER
+    assert decide([HERE]).refused == HERE
+
+
+def told(block: Restriction, language: str = "en") -> str:
+    return sentence_for(refusal(block), Texts(language))
+
+
+def test_the_sentence_says_by_whom_until_when_and_why() -> None:
+    block = restriction(
+        Kind.BLOCK, guild_id=SERVER, user_id=RAVI, until=1_780_000_000.5, reason="spam *twice*"
+    )
+    assert told(block) == (
+        "A moderator has blocked you from painting in this server. "
+        "This ends <t:1780000000:R>. The reason: spam \\*twice\\*"
+    )
+    assert told(HERE) == "A moderator has blocked you from painting in this server."
+    assert told(OF_SERVER).startswith("The bot's owner has blocked this server")
+    assert told(EVERYWHERE).startswith("The bot's owner has blocked you")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_discord_finds_the_time_in_every_language(language: str) -> None:
+    block = restriction(Kind.BLOCK, guild_id=SERVER, user_id=RAVI, until=1_780_000_000.0, reason="@everyone")
+    assert "<t:1780000000:R>" in told(block, language)
+    assert "@everyone" not in told(block, language)
