@@ -25,6 +25,7 @@ COMPARED = (
     "integration_types",
     "nsfw",
 )
+PERMISSIONS = "default_member_permissions"
 UNORDERED = ("contexts", "integration_types")
 LOCALIZATIONS = ("name_localizations", "description_localizations")
 
@@ -50,4 +51,6 @@ def _essence(value: Any) -> Any:
         if key in value
     }
     kept |= {key: sorted(kept[key]) for key in UNORDERED if kept.get(key)}
+    if kept.get(PERMISSIONS) is not None:
+        kept[PERMISSIONS] = str(kept[PERMISSIONS])  # a number is sent, and Discord answers with text
     return {key: kept[key] for key in kept if kept[key] not in (None, False, "", [], {})}

@@ -24,6 +24,8 @@ class Act(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     CLEAR = "clear"
+    DELETE = "delete"
+    CANCEL = "cancel"
 
 
 @dataclass(frozen=True, kw_only=True)
