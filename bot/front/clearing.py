@@ -71,11 +71,12 @@ async def clear(interaction: Interaction, member: str, hours: str) -> None:
         user_id, guild_id=guild_id, since=since, limit=JOBS_AT_ONCE
     ):
         stayed += await _remove(interaction, jobs)
-        names = await services.store.deliveries.clear(
+        count, names = await services.store.deliveries.clear(
             [job.id for job in jobs], by=acting(interaction), subject_id=user_id
         )
         await services.files.drop(names)
-        deleted += len(jobs)
+        deleted += count
+        stayed += await _remove_new(interaction, jobs)
     said = texts.ngettext("{count} request was deleted.", "{count} requests were deleted.", deleted)
     if stayed:
         said += " " + texts.gettext(
@@ -83,6 +84,19 @@ async def clear(interaction: Interaction, member: str, hours: str) -> None:
             messages=" ".join(stayed[:SHOWN_MESSAGES]),
         )
     await interaction.edit_original_response(view=page(said))
+
+
+async def _remove_new(interaction: Interaction, jobs: Sequence[Job]) -> list[str]:
+    """Delete the messages of results that were delivered while the first messages were deleted."""
+    stayed = []
+    for job in jobs:
+        if not job.state.final:
+            now = await services_of(interaction).store.jobs.get(job.id)
+            if now.message_id != job.message_id and (
+                address := await remove_message(interaction.client, now)
+            ):
+                stayed.append(address)
+    return stayed
 
 
 async def _remove(interaction: Interaction, jobs: Sequence[Job]) -> list[str]:

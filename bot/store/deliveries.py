@@ -121,10 +121,10 @@ class Deliveries(Verbs):
                 await note(connection, Act.DELETE, by, at=now, subject_id=owner, after=after)
             return await let_go_unneeded(connection, names, now=now)
 
-    async def clear(self, job_ids: Sequence[str], *, by: By, subject_id: int) -> list[str]:
+    async def clear(self, job_ids: Sequence[str], *, by: By, subject_id: int) -> tuple[int, list[str]]:
         """Delete the results of jobs of one person, for a moderator; the log gets one entry.
 
-        Returns file names as `delete_result` does.
+        Returns how many were not deleted before, and file names as `delete_result` does.
         """
         now = self._clock()
         which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids), jobs.c.user_id == subject_id)
@@ -139,7 +139,7 @@ class Deliveries(Verbs):
             if count := sum(deleted):
                 after = {"requests": count}
                 await note(connection, Act.CLEAR, by, at=now, subject_id=subject_id, after=after)
-            return await let_go_unneeded(connection, names, now=now)
+            return count, await let_go_unneeded(connection, names, now=now)
 
 
 def _due(now: float) -> sa.ColumnElement[bool]:
