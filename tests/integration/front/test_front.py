@@ -221,13 +221,13 @@ async def test_without_any_server_that_takes_it_the_bot_says_so(
 
 
 async def test_commands_can_be_registered_in_one_server_alone(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, mina: Member
 ) -> None:
-    guild = int((await ravi.state())["guild"]["id"])
+    guild = int((await mina.state())["guild"]["id"])
     config = Config.parse({"discord": {"guild_ids": [guild]}})
     async with serving(sandbox, store, artifacts, config) as served:
-        assert len((await ravi.state())["commands"]) == len(commands(served.bot.services.offers)) + len(
+        assert len((await mina.state())["commands"]) == len(commands(served.bot.services.offers)) + len(
             menus()
         )
-        assert "Queued" in text_of(await queued(ravi, "a boat"))
+        assert "Queued" in text_of(await queued(mina, "a boat"))
         assert not await served.bot.tree.register(served.bot.guilds_served[0])
