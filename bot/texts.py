@@ -184,6 +184,18 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "queue_full": "The queue is full, with places for {limit} pictures: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",
+        "moderate_no_server": "This is about a server that has the bot: use the command in one.",
+        "moderate_right": "Who may manage messages in the whole server can do this: ask one of them.",
+        "block_self": "You cannot block yourself: choose another member.",
+        "block_bot": "A bot asks for no pictures: choose a person.",
+        "block_moderator": (
+            "Whoever owns this server or may manage messages in it cannot be blocked: "
+            "take that role from them first."
+        ),
+        "not_blocked": "No moderator of this server has blocked this member: look at the list of blocks.",
+        "not_paused": "Painting is not paused there: look at the list of pauses.",
+        "nothing_to_clear": "This member has asked for nothing here in these hours: choose more hours.",
+        "audit_empty": "Nothing of this kind is in the log: choose another member or act.",
         "blocked_here": "A moderator has blocked you from painting in this server.",
         "blocked_server": "The bot's owner has blocked this server from painting.",
         "blocked_everywhere": "The bot's owner has blocked you from painting.",

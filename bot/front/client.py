@@ -139,6 +139,8 @@ class Bot(discord.AutoShardedClient):
         for guild in self.guilds_served or everywhere:
             tree.clear_commands(guild=guild)
         for command in commands(self.services.offers, keywords=self.services.keywords is not None):
+            if self.guilds_served:
+                command.allowed_contexts = command.allowed_installs = None
             tree.add_command(command, guilds=self.guilds_served or MISSING)
         for menu in menus():
             tree.add_command(menu, guilds=self.guilds_served or MISSING)

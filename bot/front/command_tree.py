@@ -6,11 +6,11 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import discord
 from discord import app_commands
-from discord.app_commands import locale_str
+from discord.app_commands import AppCommandContext, AppInstallationType, locale_str
 from discord.http import Route
 
 from bot.front.answers import report
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group
 MessageMenu = app_commands.ContextMenu
+Moderating = TypeVar("Moderating", bound=app_commands.Command[Any, ..., Any] | app_commands.Group)
 Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
 
 
@@ -71,18 +72,21 @@ def make_menu(
     return app_commands.ContextMenu(name=name, callback=callback)
 
 
-def make_group(
-    *,
-    name: str,
-    description: locale_str,
-    commands: Sequence[Command],
-    permissions: discord.Permissions | None = None,
-) -> Group:
-    """Return a command with these subcommands; Discord shows it to members who have the `permissions`."""
-    group = app_commands.Group(name=name, description=description, default_permissions=permissions)
+def make_group(*, name: str, description: locale_str, commands: Sequence[Command]) -> Group:
+    """Return a command with these subcommands."""
+    group = app_commands.Group(name=name, description=description)
     for command in commands:
         group.add_command(command)
     return group
+
+
+def for_moderators(command: Moderating) -> Moderating:
+    """Offer a command in servers that have the bot, to members who may manage messages there."""
+    command.default_permissions = discord.Permissions(manage_messages=True)
+    command.guild_only = True
+    command.allowed_contexts = AppCommandContext(guild=True, dm_channel=False, private_channel=False)
+    command.allowed_installs = AppInstallationType(guild=True, user=False)
+    return command
 
 
 def _signature(options: Sequence[Option]) -> inspect.Signature:

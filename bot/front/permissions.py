@@ -7,6 +7,7 @@ import discord
 from bot.errors import UserMistake
 from bot.front.services import Interaction
 from bot.jobs import Job
+from bot.store.auditing import By
 
 NOTHING = discord.Permissions.none()
 
@@ -33,6 +34,50 @@ def kept_server(interaction: Interaction) -> int:
     if not interaction.permissions.manage_messages:
         raise UserMistake("kept_right")
     return interaction.guild_id
+
+
+def moderated_server(interaction: Interaction, *, channel: bool = False) -> int:
+    """Return the server that the person moderates; with `channel`, at least the interaction's channel.
+
+    Raises UserMistake `moderate_no_server` where there is no server that has the bot, `moderate_right`
+    without the right to manage messages.
+    """
+    if interaction.guild_id is None or not interaction.is_guild_integration():
+        raise UserMistake("moderate_no_server")
+    rights = interaction.permissions if channel else server_rights(interaction.user)
+    if not rights.manage_messages:
+        raise UserMistake("moderate_right")
+    return interaction.guild_id
+
+
+def server_rights(person: discord.User | discord.Member) -> discord.Permissions:
+    """Return what a member may do in the whole server; nothing for a person who is not in it."""
+    if not isinstance(person, discord.Member):
+        return NOTHING
+    if not person.guild.roles:  # the gateway has not told of the server yet
+        return person.resolved_permissions or NOTHING
+    return person.guild_permissions
+
+
+def check_blockable(interaction: Interaction, person: discord.User | discord.Member) -> None:
+    """Raise UserMistake for the moderator who asks, a bot, and whoever moderates or owns the server."""
+    if person.id == interaction.user.id:
+        raise UserMistake("block_self")
+    if person.bot:
+        raise UserMistake("block_bot")
+    here = person.resolved_permissions if isinstance(person, discord.Member) else None
+    if server_rights(person).manage_messages or (here and here.manage_messages):
+        raise UserMistake("block_moderator")
+
+
+def acting(interaction: Interaction, reason: str = "") -> By:
+    """Return who acts, for the log."""
+    return By(actor_id=interaction.user.id, guild_id=interaction.guild_id or 0, reason=reason)
+
+
+def moderator_of(interaction: Interaction, job: Job) -> By | None:
+    """Return who acts on another person's job, for the log; None for its own person."""
+    return None if job.origin.user_id == interaction.user.id else acting(interaction)
 
 
 def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:

@@ -52,5 +52,5 @@ def _essence(value: Any) -> Any:
     }
     kept |= {key: sorted(kept[key]) for key in UNORDERED if kept.get(key)}
     if kept.get(PERMISSIONS) is not None:
-        kept[PERMISSIONS] = str(kept[PERMISSIONS])  # Discord answers with the digits as a text
+        kept[PERMISSIONS] = str(kept[PERMISSIONS])  # a number is sent, and Discord answers with text
     return {key: kept[key] for key in kept if kept[key] not in (None, False, "", [], {})}

@@ -25,6 +25,8 @@ class Act(StrEnum):
     RESUME = "resume"
     CLEAR = "clear"
     RULE = "rule"
+    DELETE = "delete"
+    CANCEL = "cancel"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Delivery
+from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs
 from bot.store.forgetting import files_of, forget_words, let_go_unneeded
 from bot.store.rows import load_jobs
@@ -102,34 +103,43 @@ class Deliveries(Verbs):
         async with self._database.write() as connection:
             await connection.execute(_ended(delivery, next_try_at=at))
 
-    async def delete_result(self, job_id: str, *, user_id: int | None) -> list[str]:
+    async def delete_result(self, job_id: str, *, user_id: int | None, by: By | None = None) -> list[str]:
         """Delete the images and the words of a job; unfinished images are cancelled and never delivered.
 
-        `user_id` is the person who asks, None a moderator. Returns the names of the files, painted or started
-        from, that no other job needs: the caller deletes them and calls `files.note_deleted`. Raises
-        UnknownJob, or NotYours.
+        `user_id` is the person who asks, None a moderator, whom the log names as `by`. Returns the names of
+        the files, painted or started from, that no other job needs: the caller deletes them and calls
+        `files.note_deleted`. Raises UnknownJob, or NotYours.
         """
         now = self._clock()
         async with self._changing() as (connection, changes):
-            await lock_owned_job(connection, job_id, user_id)
-            await cancel_images(connection, job_id, now=now)
-            changes.cancelled = True
+            owner = await lock_owned_job(connection, job_id, user_id)
             names = await files_of(connection, [job_id])
-            await _name_no_files(connection, job_id)
-            await forget_words(connection, job_id)
-            await connection.execute(
-                sa.update(jobs)
-                .where(jobs.c.id == job_id)
-                .values(deleted_at=sa.func.coalesce(jobs.c.deleted_at, now))
-            )
-            await connection.execute(
-                sa.update(deliveries)
-                .where(
-                    deliveries.c.job_id == job_id, deliveries.c.kind == RESULT, deliveries.c.outcome.is_(None)
-                )
-                .values(outcome=DELETED, settled_at=now)
-            )
+            deleted = await _delete(connection, job_id, now=now)
+            changes.cancelled = True
+            if by is not None and deleted:
+                after = {"job": job_id}
+                await note(connection, Act.DELETE, by, at=now, subject_id=owner, after=after)
             return await let_go_unneeded(connection, names, now=now)
+
+    async def clear(self, job_ids: Sequence[str], *, by: By, subject_id: int) -> tuple[int, list[str]]:
+        """Delete the results of jobs of one person, for a moderator; the log gets one entry.
+
+        Returns how many were not deleted before, and file names as `delete_result` does.
+        """
+        now = self._clock()
+        which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids), jobs.c.user_id == subject_id)
+        async with self._changing() as (connection, changes):
+            locked = list(await connection.scalars(which.order_by(jobs.c.id).with_for_update()))
+            # All at once and in the order of heartbeats, which lock images of several jobs.
+            theirs = sa.select(images.c.id).where(images.c.job_id.in_(locked)).order_by(images.c.id)
+            await connection.execute(theirs.with_for_update())
+            names = await files_of(connection, locked)
+            deleted = [await _delete(connection, job_id, now=now) for job_id in locked]
+            changes.cancelled = True
+            if count := sum(deleted):
+                after = {"requests": count}
+                await note(connection, Act.CLEAR, by, at=now, subject_id=subject_id, after=after)
+            return count, await let_go_unneeded(connection, names, now=now)
 
 
 def _due(now: float) -> sa.ColumnElement[bool]:
@@ -141,6 +151,21 @@ def _due(now: float) -> sa.ColumnElement[bool]:
     at = deliveries.c.next_try_at
     over = (at <= now) | (at > now + FURTHEST_RETRY) | (deliveries.c.attempts == 0)
     return deliveries.c.outcome.is_(None) & over
+
+
+async def _delete(connection: AsyncConnection, job_id: str, *, now: float) -> bool:
+    """Delete the images and the words of a locked job; return whether it was not deleted before."""
+    await cancel_images(connection, job_id, now=now)
+    await _name_no_files(connection, job_id)
+    await forget_words(connection, job_id)
+    there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
+    changed = await connection.execute(there.values(deleted_at=now))
+    await connection.execute(
+        sa.update(deliveries)
+        .where(deliveries.c.job_id == job_id, deliveries.c.kind == RESULT, deliveries.c.outcome.is_(None))
+        .values(outcome=DELETED, settled_at=now)
+    )
+    return bool(changed.rowcount)
 
 
 async def _name_no_files(connection: AsyncConnection, job_id: str) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
+from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
 from bot.store.copies import add_copy, copies_of, no_copy
@@ -119,15 +120,18 @@ class Jobs(Verbs):
             if await _job_of(connection, origin.interaction_id) is None:
                 await refuse_over(connection, caps, origin, only_looking=True)
 
-    async def cancel(self, job_id: str, *, user_id: int | None) -> Job:
+    async def cancel(self, job_id: str, *, user_id: int | None, by: By | None = None) -> Job:
         """Cancel the images of a job that are not final; a job that has ended stays as it is.
 
-        `user_id` is the person who asks, None a moderator. Workers learn of it by their next heartbeat at the
-        latest. Finished images are delivered. Raises UnknownJob, or NotYours.
+        `user_id` is the person who asks, None a moderator, whom the log names as `by`. Workers learn of it by
+        their next heartbeat at the latest. Finished images are delivered. Raises UnknownJob, or NotYours.
         """
         async with self._changing() as (connection, changes):
-            await lock_owned_job(connection, job_id, user_id)
+            owner = await lock_owned_job(connection, job_id, user_id)
             changes.results = await cancel_images(connection, job_id, now=self._clock())
+            if by is not None and changes.results:
+                after = {"job": job_id}
+                await note(connection, Act.CANCEL, by, at=self._clock(), subject_id=owner, after=after)
             changes.cancelled = True
             return await load_job(connection, job_id)
 
@@ -222,6 +226,19 @@ class Jobs(Verbs):
                 job_ids = list(await connection.scalars(ordered.limit(limit)))
             return await load_jobs(connection, job_ids[::-1] if up else job_ids)
 
+    async def recent(self, user_id: int, *, guild_id: int, since: float, limit: int) -> list[Job]:
+        """Return the jobs of one person in one server that are not deleted, asked for since then."""
+        look = sa.select(jobs.c.id).where(_recent(user_id, guild_id, since))
+        async with self._database.read() as connection:
+            ordered = look.order_by(jobs.c.interaction_id.desc()).limit(limit)
+            return await load_jobs(connection, list(await connection.scalars(ordered)))
+
+    async def count_recent(self, user_id: int, *, guild_id: int, since: float) -> int:
+        """Count the jobs of `recent`."""
+        count = sa.select(sa.func.count()).select_from(jobs).where(_recent(user_id, guild_id, since))
+        async with self._database.read() as connection:
+            return await connection.scalar(count) or 0
+
     async def counts(self, states: Iterable[State] = State) -> dict[State, int]:
         """Count the jobs in each of these states."""
         wanted = list(states)
@@ -259,6 +276,11 @@ async def _job_of(connection: AsyncConnection, interaction_id: int) -> str | Non
 def _starred_by(user_id: int) -> sa.ColumnElement[bool]:
     mine = sa.select(favourites.c.job_id).where(favourites.c.user_id == user_id)
     return jobs.c.id.in_(mine) & jobs.c.deleted_at.is_(None)
+
+
+def _recent(user_id: int, guild_id: int, since: float) -> sa.ColumnElement[bool]:
+    mine = (jobs.c.user_id == user_id) & (jobs.c.guild_id == guild_id)
+    return mine & (jobs.c.created_at >= since) & jobs.c.deleted_at.is_(None)
 
 
 def _active_of(

@@ -117,11 +117,12 @@ class Moderation(Verbs):
         person_id: int | None = None,
         act: Act | None = None,
         before: int | None = None,
+        after: int | None = None,
         limit: int,
     ) -> list[Entry]:
-        """Return the rows of a server's log, or of all, the newest first; those with an id below `before`.
+        """Return the rows of a server's log, or of all: the newest, or those next to an id, newest first.
 
-        `person_id` is the actor or the subject.
+        `person_id` is the actor or the subject. With `before` the ids are smaller, with `after` larger.
         """
         column = audit.c
         look = sa.select(audit)
@@ -137,9 +138,13 @@ class Moderation(Verbs):
             look = look.where(column.act == act.value)
         if before is not None:
             look = look.where(column.id < before)
+        if after is not None:
+            look = look.where(column.id > after)
+        up = after is not None
         async with self._database.read() as connection:
-            rows = await connection.execute(look.order_by(column.id.desc()).limit(limit))
-            return [entry_of(row) for row in rows]
+            rows = await connection.execute(look.order_by(column.id if up else column.id.desc()).limit(limit))
+            found = [entry_of(row) for row in rows]
+        return found[::-1] if up else found
 
     async def _restrict(self, kind: Kind, scope: Scope, by: By, until: float | None) -> Restriction:
         new = Restriction(

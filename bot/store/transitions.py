@@ -42,14 +42,18 @@ async def lock_jobs(connection: AsyncConnection, which: sa.ColumnElement[bool]) 
     return list(await connection.scalars(statement.with_for_update()))
 
 
-async def lock_owned_job(connection: AsyncConnection, job_id: str, user_id: int | None) -> None:
-    """Lock a job for the person `user_id`, None for a moderator; raises UnknownJob, or NotYours."""
+async def lock_owned_job(connection: AsyncConnection, job_id: str, user_id: int | None) -> int:
+    """Lock a job for the person `user_id`, None for a moderator, and return whose it is.
+
+    Raises UnknownJob, or NotYours.
+    """
     await lock_job(connection, job_id)
-    owner = await connection.scalar(sa.select(jobs.c.user_id).where(jobs.c.id == job_id))
+    owner: int | None = await connection.scalar(sa.select(jobs.c.user_id).where(jobs.c.id == job_id))
     if owner is None:
         raise UnknownJob(job=job_id)
     if user_id not in (None, owner):
         raise NotYours(job=job_id)
+    return owner
 
 
 async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from stores import Clock, OpenStore
+from recipes import RECIPE, origin
+from stores import TTL, Clock, OpenStore
 
 from bot.erasure import forget
 from bot.files import Files
@@ -140,6 +141,8 @@ async def test_the_log_is_read_by_person_and_act_and_in_pages(store: Store) -> N
     assert await log(store, person_id=OMAR) == everything[:1] + everything[2:3]
     assert await log(store, act=Act.UNBLOCK) == everything[:1]
     assert await log(store, before=everything[1].id) == everything[2:]
+    assert await log(store, after=everything[2].id) == everything[:2]
+    assert await store.moderation.entries(HERE, after=everything[3].id, limit=1) == everything[2:3]
     assert await store.moderation.entries(HERE, limit=2) == everything[:2]
 
 
@@ -186,6 +189,41 @@ async def test_postgresql_refuses_to_empty_the_log(postgres_url: str) -> None:
         async with store.shared.database.write() as connection:
             await connection.execute(sa.text("TRUNCATE audit"))
     await store.close()
+
+
+async def test_what_moderators_cancel_and_delete_is_in_the_log_and_what_people_do_is_not(
+    store: Store,
+) -> None:
+    jobs = [await store.jobs.enqueue(RECIPE, origin(number, user_id=RAVI)) for number in range(1, 5)]
+    await store.jobs.cancel(jobs[0].id, user_id=RAVI)
+    await store.deliveries.delete_result(jobs[0].id, user_id=RAVI)
+    for _ in range(2):
+        await store.jobs.cancel(jobs[1].id, user_id=None, by=mina())
+        await store.deliveries.delete_result(jobs[2].id, user_id=None, by=mina())
+    deleted, cancelled = await log(store)
+    assert (cancelled.act, cancelled.subject_id, cancelled.after) == (Act.CANCEL, RAVI, {"job": jobs[1].id})
+    assert (deleted.act, deleted.subject_id, deleted.after) == (Act.DELETE, RAVI, {"job": jobs[2].id})
+
+
+async def test_all_that_a_person_asked_for_lately_goes_with_one_entry(store: Store, clock: Clock) -> None:
+    old = await store.jobs.enqueue(RECIPE, origin(1, user_id=RAVI))
+    clock.now += HOUR
+    since = clock.now
+    jobs = [await store.jobs.enqueue(RECIPE, origin(number, user_id=RAVI)) for number in (2, 3)]
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    elsewhere = await store.jobs.enqueue(RECIPE, origin(4, user_id=RAVI, guild_id=ELSEWHERE))
+    others = await store.jobs.enqueue(RECIPE, origin(5, user_id=OMAR))
+    recent = await store.jobs.recent(RAVI, guild_id=HERE, since=since, limit=9)
+    assert [job.id for job in recent] == [jobs[1].id, jobs[0].id]
+    assert await store.jobs.count_recent(RAVI, guild_id=HERE, since=since) == 2
+    chosen = [*(job.id for job in recent), others.id, "unknown"]
+    assert await store.deliveries.clear(chosen, by=mina(), subject_id=RAVI) == (2, [])
+    assert await store.deliveries.clear(chosen, by=mina(), subject_id=RAVI) == (0, [])
+    assert await store.jobs.count_recent(RAVI, guild_id=HERE, since=since) == 0
+    assert {job.id for job in await store.jobs.active()} == {old.id, elsewhere.id, others.id}
+    assert await store.leases.heartbeat({claim: 1}, ttl=TTL) == set()  # it was the old one's
+    (entry,) = await log(store)
+    assert (entry.act, entry.subject_id, entry.after) == (Act.CLEAR, RAVI, {"requests": 2})
 
 
 async def erased(store: Store, **whose: int) -> None:

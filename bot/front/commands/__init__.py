@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.front.command_tree import Command, Group, MessageMenu
+from bot.front.commands.audit import audit_command
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.help import help_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
+from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
@@ -36,6 +38,8 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         wildcard_group(),
         rules_group(),
         privacy_command(),
+        moderate_group(),
+        audit_command(),
         help_command(),
     ]
 

@@ -16,7 +16,7 @@ from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.first_answers import acknowledge
 from bot.front.options import MAX_CHOICES
-from bot.front.permissions import asker, moderates
+from bot.front.permissions import asker, moderates, moderator_of
 from bot.front.services import Interaction, services_of
 from bot.jobs import Job
 from bot.texts import Texts, shown
@@ -83,7 +83,7 @@ async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> Non
     ):
         raise UserMistake("already_ended")
     cancelled = [
-        await store.jobs.cancel(job.id, user_id=right)
+        await store.jobs.cancel(job.id, user_id=right, by=moderator_of(interaction, job))
         for job, right in zip(chosen, rights, strict=True)
         if not job.state.final or right not in (None, job.origin.user_id)
     ]

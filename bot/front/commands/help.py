@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from discord.app_commands import locale_str
 
 from bot.front.answers import page
-from bot.front.command_tree import Command, make_command
+from bot.front.command_tree import Command, Option, make_command
+from bot.front.commands.audit import audit_command
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options, samplers_of
+from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
@@ -24,12 +26,14 @@ from bot.front.commands.style import style_group
 from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.commands.wildcard import wildcard_group
 from bot.front.first_answers import say
+from bot.front.moderators_help import moderators_help
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
 from bot.jobs import MAX_VARIANTS
 from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
+MODERATORS = "moderators"
 EXAMPLES = (
     "a red heart left of a blue star",
     "a large yellow moon above a small pink heart on a purple background",
@@ -51,18 +55,28 @@ class Limits:
 
 def help_command() -> Command:
     """The command."""
+    topic = Option(
+        name="topic",
+        description=locale_str("Help for whom. Left out: for everybody."),
+        kind=str,
+        choices=[(locale_str("For moderators", words=True), MODERATORS)],
+    )
     return make_command(
         name="help",
         description=locale_str("What this bot does and what you can ask of it."),
         run=show_help,
+        options=[topic],
     )
 
 
-async def show_help(interaction: Interaction) -> None:
-    """The whole help, to the person alone."""
+async def show_help(interaction: Interaction, topic: str = "") -> None:
+    """The whole help, or that for moderators, to the person alone."""
     services = services_of(interaction)
     # Commands and options have the names that the person's Discord shows, in any language of the answer.
     names = Texts.for_locale(str(interaction.locale))
+    if topic == MODERATORS:
+        await say(interaction, view=page(moderators_help(services.texts(interaction), names)))
+        return
     limits = Limits(
         requests=services.limits.requests_per_minute,
         waiting=services.caps.waiting_per_user,
@@ -180,6 +194,8 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         wildcard_group(),
         rules_group(),
         privacy_command(),
+        moderate_group(),
+        audit_command(),
     ):
         name = names.pgettext("name", command.name)
         described = texts.gettext(command.description)

@@ -11,7 +11,7 @@ from discord.app_commands import Choice, Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add_page, page, page_lines, report
-from bot.front.command_tree import Group, Option, make_command, make_group
+from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
@@ -76,12 +76,8 @@ def rules_group() -> Group:
             options=[replace(name, required=True)],
         ),
     ]
-    return make_group(
-        name="rules",
-        description=locale_str("What prompts may not say here."),
-        commands=commands,
-        permissions=discord.Permissions(manage_messages=True),
-    )
+    described = locale_str("What prompts may not say here.")
+    return for_moderators(make_group(name="rules", description=described, commands=commands))
 
 
 def _kinds() -> list[Option]:

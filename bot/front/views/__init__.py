@@ -1,11 +1,13 @@
 """Buttons and menus. They hold only ids, of jobs, images or interactions, so they work after restarts."""
 
 from bot.front.views.again import AgainButton
+from bot.front.views.audit import AuditButton
 from bot.front.views.cancel import CancelButton
 from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
 from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
+from bot.front.views.moderate import CLEAR_FORM
 from bot.front.views.more import MoreMenu
 from bot.front.views.originals import OriginalsButton
 from bot.front.views.permutations import PERMUTATIONS_FORM
@@ -24,6 +26,7 @@ from bot.front.views.wildcard import WILDCARD_FORM
 
 BUTTONS = (
     AgainButton,
+    AuditButton,
     CancelAllButton,
     CancelButton,
     CancelMenu,
@@ -42,6 +45,7 @@ BUTTONS = (
 )
 
 FORMS = (
+    CLEAR_FORM,
     DELETE_FORM,
     PERMUTATIONS_FORM,
     RECIPE_FORM,
@@ -57,6 +61,7 @@ __all__ = [
     "BUTTONS",
     "FORMS",
     "AgainButton",
+    "AuditButton",
     "CancelAllButton",
     "CancelButton",
     "CancelMenu",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.errors import UserMistake
 from bot.front.first_answers import acknowledge_press
-from bot.front.permissions import asker
+from bot.front.permissions import asker, moderator_of
 from bot.front.services import Interaction, services_of
 from bot.front.views.items import Button
 
@@ -17,7 +17,7 @@ async def cancel(interaction: Interaction, job_id: str) -> None:
     right = asker(interaction, job)
     if job.state.final and right in (None, job.origin.user_id):
         raise UserMistake("already_ended")
-    await store.jobs.cancel(job_id, user_id=right)
+    await store.jobs.cancel(job_id, user_id=right, by=moderator_of(interaction, job))
 
 
 class CancelButton(Button, template=r"cancel:(?P<job_id>[0-9a-z]+)"):

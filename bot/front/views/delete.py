@@ -11,7 +11,7 @@ import discord
 from bot.errors import NotYours, StoreUnavailable
 from bot.front.first_answers import acknowledge_press, open_form
 from bot.front.modals import modal
-from bot.front.permissions import asker
+from bot.front.permissions import asker, moderator_of
 from bot.front.removal import remove_copies, remove_message
 from bot.front.services import Interaction, services_of
 from bot.front.views.forms import Form
@@ -45,7 +45,8 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     await acknowledge_press(interaction)
     services = services_of(interaction)
     job = await services.store.jobs.get(job_id)
-    names = await services.store.deliveries.delete_result(job_id, user_id=asker(interaction, job))
+    right, by = asker(interaction, job), moderator_of(interaction, job)
+    names = await services.store.deliveries.delete_result(job_id, user_id=right, by=by)
     await services.files.drop(names)
     await remove_copies(interaction, job)
     if interaction.message is None or job.message_id != interaction.message.id:  # pressed elsewhere

@@ -18,7 +18,7 @@ from bot.front.services import Interaction, services_of
 from bot.log import about
 
 NEVER = r"(?!)"
-KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key": int})
+KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key": int, "person": int})
 """How the groups of a template are read; all others are text."""
 
 

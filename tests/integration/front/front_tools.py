@@ -9,9 +9,14 @@ from serving import Served
 
 from bot.jobs import Job
 from bot.sandbox.client import Member
+from bot.sandbox.community import GUILD_ID
+from bot.sandbox.permissions import Permission
+from bot.sandbox.server import Sandbox
+from bot.sandbox.state import Role
 from bot.store import Store
 
 EPHEMERAL = 64
+ROLE_IDS = GUILD_ID + 900
 Message = dict[str, Any]
 
 
@@ -59,6 +64,20 @@ async def finished(served: Served, member: Member, prompt: str, **options: Any) 
     await member.message_of(interaction)
     job = await served.paint((await job_of(served.store, prompt)).id)
     return job, await member.message_of(interaction, lambda message: bool(message["attachments"]))
+
+
+def give_role(sandbox: Sandbox, user_id: int, permissions: Permission) -> None:
+    """Give a member a role with these rights; before the bot is told of the server."""
+    world = sandbox._core.world
+    role = Role(id=ROLE_IDS + len(world.roles), name="of tests", permissions=int(permissions), position=1)
+    world.roles[role.id] = role
+    world.members[user_id].roles += (role.id,)
+
+
+def offer_to_all(sandbox: Sandbox) -> None:
+    """Offer every command to every member, as an owner can in the settings of a server."""
+    for command in sandbox._core.commands.all("global"):
+        command["default_member_permissions"] = None
 
 
 async def delete(member: Member, message: Message) -> None:

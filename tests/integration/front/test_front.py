@@ -78,6 +78,11 @@ async def test_moderators_are_offered_every_command(served: Served, mina: Member
     }
 
 
+async def test_moderators_are_offered_their_commands_too(served: Served, mina: Member, ravi: Member) -> None:
+    offered = [{command["name"] for command in (await who.state())["commands"]} for who in (mina, ravi)]
+    assert offered[0] - offered[1] == {"moderate", "audit"}
+
+
 async def test_a_second_start_registers_nothing_again(served: Served) -> None:
     assert not await served.bot.tree.register()
 

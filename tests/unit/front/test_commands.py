@@ -59,6 +59,8 @@ async def test_all_commands_are_there() -> None:
         "wildcard",
         "rules",
         "privacy",
+        "moderate",
+        "audit",
         "help",
     ]
 
@@ -151,8 +153,8 @@ def as_discord_has_it(defined: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = copy.deepcopy(defined)
     for number, command in enumerate(found):
         command |= {"id": str(number), "application_id": "1", "version": "2", "dm_permission": True}
-        permissions = command.get("default_member_permissions")
-        command |= {"default_member_permissions": permissions and str(permissions), "nsfw": False}
+        rights = command["default_member_permissions"]
+        command |= {"default_member_permissions": None if rights is None else str(rights), "nsfw": False}
         for one in command["options"]:
             for key in ("required", "choices", "autocomplete"):
                 if not one.get(key):
@@ -186,6 +188,7 @@ async def test_the_same_definition_is_not_registered_again() -> None:
         lambda command: command["options"][7]["choices"].pop(),
         lambda command: command["options"][7]["choices"][0].update(value="other"),
         lambda command: command.update(name="paint"),
+        lambda command: command.update(default_member_permissions="8192"),
     ],
 )
 async def test_any_change_is_registered(change: Any) -> None:
@@ -194,6 +197,15 @@ async def test_any_change_is_registered(change: Any) -> None:
     change(registered[-1])
     assert registered[-1]["options"] is not None
     assert not unchanged(defined, registered)
+
+
+async def test_commands_for_moderators_are_offered_in_servers_to_whoever_manages_messages() -> None:
+    found = {command["name"]: command for command in await payload(OFFER)}
+    for name in ("moderate", "audit"):
+        assert found[name]["default_member_permissions"] == discord.Permissions(manage_messages=True).value
+        assert (found[name]["contexts"], found[name]["integration_types"]) == ([0], [0])
+    others = [command for name, command in found.items() if name not in ("moderate", "audit")]
+    assert all(command["default_member_permissions"] is None for command in others)
 
 
 async def test_a_command_too_few_or_too_many_is_registered() -> None:

@@ -1,0 +1,215 @@
+"""`/audit`: the log of what moderators did in a server, newest first, a page at a time, or all as a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import discord
+from discord.app_commands import locale_str
+
+from bot.delivery.buttons import ButtonContent
+from bot.delivery.content import MessageContent, Tone
+from bot.delivery.layout import layout
+from bot.errors import UserMistake
+from bot.front.answers import page_lines
+from bot.front.audit_file import FILE, lines_of
+from bot.front.command_tree import Command, Option, for_moderators, make_command
+from bot.front.commands.moderate import MOST_REASON, who
+from bot.front.first_answers import acknowledge, acknowledge_press
+from bot.front.permissions import moderated_server
+from bot.front.services import Interaction, services_of
+from bot.store.auditing import Act, Entry
+from bot.store.moderation import Moderation
+from bot.texts import MISTAKES, Moment, Texts, shown
+
+PAGE_ENTRIES = 10
+MOST_EXPORTED = 20_000
+OLDER, NEWER, EXPORT = "older", "newer", "export"
+ACTS = MappingProxyType(
+    {
+        Act.BLOCK: locale_str("Blocks", words=True),
+        Act.UNBLOCK: locale_str("Ends of blocks", words=True),
+        Act.PAUSE: locale_str("Pauses", words=True),
+        Act.RESUME: locale_str("Ends of pauses", words=True),
+        Act.CLEAR: locale_str("Deletions of many requests", words=True),
+        Act.DELETE: locale_str("Deletions of one request", words=True),
+        Act.CANCEL: locale_str("Cancellations", words=True),
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """Which entries: those of one person, as the one who acts or the one concerned, and of one act."""
+
+    guild_id: int
+    person_id: int | None = None
+    act: Act | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Some entries, newest first, and whether there are others on either side of them."""
+
+    entries: tuple[Entry, ...]
+    older: bool
+    newer: bool
+    look: Look
+
+
+def audit_command() -> Command:
+    """The command."""
+    member = Option(
+        name="member",
+        description=locale_str("Only what this member did, or what was done about them."),
+        kind=discord.User,
+    )
+    act = Option(
+        name="act",
+        description=locale_str("Only acts of this kind."),
+        kind=str,
+        choices=[(name, each.value) for each, name in ACTS.items()],
+    )
+    return for_moderators(
+        make_command(
+            name="audit",
+            description=locale_str("For moderators: who did what to whom, when and why."),
+            run=show_audit,
+            options=[member, act],
+        )
+    )
+
+
+async def show_audit(
+    interaction: Interaction, *, member: discord.User | None = None, act: str | None = None
+) -> None:
+    """Show the newest page to the moderator alone."""
+    guild_id = moderated_server(interaction)
+    await acknowledge(interaction, private=True)
+    look = Look(
+        guild_id=guild_id,
+        person_id=None if member is None else member.id,
+        act=None if act is None else Act(act),
+    )
+    await _show(interaction, await newest_page(services_of(interaction).store.moderation, look))
+
+
+async def act_on(interaction: Interaction, way: str, key: int, person: int, kind: str) -> None:
+    """Turn the page, `way` being older or newer than the entry `key`, or send the whole log as a file."""
+    look = Look(
+        guild_id=moderated_server(interaction), person_id=person or None, act=Act(kind) if kind else None
+    )
+    if way == EXPORT:
+        await _export(interaction, look)
+        return
+    await acknowledge_press(interaction)
+    await _show(interaction, await page_beside(services_of(interaction).store.moderation, look, way, key))
+
+
+async def newest_page(log: Moderation, look: Look) -> Page:
+    """Return the page of the newest entries."""
+    found = await _entries(log, look, limit=PAGE_ENTRIES + 1)
+    return Page(entries=tuple(found[:PAGE_ENTRIES]), older=len(found) > PAGE_ENTRIES, newer=False, look=look)
+
+
+async def page_beside(log: Moderation, look: Look, way: str, key: int) -> Page:
+    """Return the page older or newer than the entry `key`; the newest where there is no full one."""
+    if way == OLDER:
+        found = await _entries(log, look, before=key, limit=PAGE_ENTRIES + 1)
+        if found:
+            older = len(found) > PAGE_ENTRIES
+            return Page(entries=tuple(found[:PAGE_ENTRIES]), older=older, newer=True, look=look)
+    else:
+        found = await _entries(log, look, after=key, limit=PAGE_ENTRIES + 1)
+        if len(found) > PAGE_ENTRIES:
+            return Page(entries=tuple(found[-PAGE_ENTRIES:]), older=True, newer=True, look=look)
+    return await newest_page(log, look)
+
+
+async def _entries(
+    log: Moderation, look: Look, *, before: int | None = None, after: int | None = None, limit: int
+) -> list[Entry]:
+    return await log.entries(
+        look.guild_id, person_id=look.person_id, act=look.act, before=before, after=after, limit=limit
+    )
+
+
+async def _show(interaction: Interaction, page: Page) -> None:
+    texts = services_of(interaction).texts(interaction)
+    row = tuple(_buttons(page, texts))
+    heading = texts.gettext("What moderators did here")
+    text = page_lines([f"### {heading}", *entry_lines(page.entries, texts)], texts)
+    content = MessageContent(heading=text, rows=(row,) if row else (), tone=Tone.WAITING)
+    await interaction.edit_original_response(view=layout(content))
+
+
+def entry_lines(entries: Sequence[Entry], texts: Texts) -> list[str]:
+    """Return a line for each entry: time, act, end and reason."""
+    if not entries:
+        return [texts.gettext(MISTAKES["audit_empty"])]
+    return [texts.line(texts.joined(_parts(entry, texts)), mark="- ") for entry in entries]
+
+
+def _parts(entry: Entry, texts: Texts) -> Iterator[str]:
+    yield str(Moment(entry.at))
+    yield _said(entry, texts)
+    if entry.act is Act.BLOCK and entry.after and entry.after.get("until"):
+        yield texts.gettext("ends {until}", until=Moment(entry.after["until"]))
+    if entry.reason:
+        yield shown(entry.reason, MOST_REASON)
+
+
+def _said(entry: Entry, texts: Texts) -> str:
+    facts = entry.after or entry.before or {}
+    place = f"<#{facts['channel_id']}>" if facts.get("channel_id") else texts.gettext("this server")
+    subject = who(entry.subject_id, texts) if entry.subject_id else texts.gettext("this server")
+    fields = {"actor": who(entry.actor_id, texts), "subject": subject}
+    if entry.act is Act.BLOCK:
+        return texts.gettext("{actor} blocked {subject}", **fields)
+    if entry.act is Act.UNBLOCK:
+        return texts.gettext("{actor} ended the block of {subject}", **fields)
+    if entry.act is Act.PAUSE:
+        return texts.gettext("{actor} paused {place}", actor=fields["actor"], place=place)
+    if entry.act is Act.RESUME:
+        return texts.gettext("{actor} ended the pause of {place}", actor=fields["actor"], place=place)
+    if entry.act is Act.CANCEL:
+        return texts.gettext("{actor} cancelled a request of {subject}", **fields)
+    return texts.ngettext(
+        "{actor} deleted {count} request of {subject}",
+        "{actor} deleted {count} requests of {subject}",
+        facts.get("requests", 1),
+        **fields,
+    )
+
+
+def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
+    which = f"{page.look.person_id or 0}:{page.look.act or ''}"
+    if not page.entries:
+        return
+    first, last = page.entries[0].id, page.entries[-1].id
+    if page.newer:
+        yield ButtonContent(label=texts.gettext("Newer"), custom_id=f"audit:{NEWER}:{first}:{which}")
+    if page.older:
+        yield ButtonContent(label=texts.gettext("Older"), custom_id=f"audit:{OLDER}:{last}:{which}")
+    yield ButtonContent(label=texts.gettext("Export"), custom_id=f"audit:{EXPORT}:0:{which}")
+
+
+async def _export(interaction: Interaction, look: Look) -> None:
+    """Send the entries as JSON lines to the moderator alone, the newest as far as a file takes them."""
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    entries = await _entries(services.store.moderation, look, limit=MOST_EXPORTED)
+    if not entries:
+        raise UserMistake("audit_empty")
+    data, count = lines_of(entries)
+    texts = services.texts(interaction)
+    said = texts.ngettext(
+        "{count} act as JSON, one a line, the newest first.",
+        "{count} acts as JSON, one a line, the newest first.",
+        count,
+    )
+    file = discord.File(io.BytesIO(data), filename=FILE)
+    await interaction.edit_original_response(content=said, attachments=[file])

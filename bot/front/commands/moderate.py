@@ -1,0 +1,257 @@
+"""`/moderate`: blocks of members, pauses of painting, and the deletion of what a member asked for lately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import discord
+from discord.app_commands import Range, locale_str
+
+from bot.errors import UserMistake
+from bot.front.answers import page, page_lines
+from bot.front.clearing import MOST_HOURS, ask_clear
+from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
+from bot.front.first_answers import acknowledge
+from bot.front.permissions import acting, check_blockable, moderated_server
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, services_of
+from bot.retries import while_unavailable
+from bot.store.auditing import OPERATOR
+from bot.store.moderation import Kind, Restriction, Scope
+from bot.texts import Moment, Texts, shown
+
+HOUR_SECONDS = 3600.0
+MOST_BLOCK_HOURS = 8760
+MOST_REASON = 300  # characters
+CHANNEL, SERVER = "channel", "server"
+
+
+def moderate_group() -> Group:
+    """The command and its subcommands."""
+    return for_moderators(
+        make_group(
+            name="moderate",
+            description=locale_str(
+                "For moderators: block members, pause painting, delete a member's requests."
+            ),
+            commands=[*_about_members(), *_about_places(), _show_command()],
+        )
+    )
+
+
+def _about_members() -> list[Command]:
+    member = Option(name="member", description=locale_str("Which member."), kind=discord.User, required=True)
+    block_hours = _hours(locale_str("For how many hours. Left out: for good."), most=MOST_BLOCK_HOURS)
+    clear_hours = _hours(locale_str("Of how many hours. Left out: of the last one."), most=MOST_HOURS)
+    return [
+        make_command(
+            name="block",
+            description=locale_str("Refuse all requests of a member."),
+            run=block,
+            options=[member, block_hours, _reason(locale_str("Why; the member reads it."))],
+        ),
+        make_command(
+            name="unblock",
+            description=locale_str("Take requests of a member again."),
+            run=unblock,
+            options=[member, _reason(locale_str("Why; it is kept in the log."))],
+        ),
+        make_command(
+            name="clear",
+            description=locale_str("Delete what a member asked for lately, pictures and messages."),
+            run=ask_clear,
+            options=[member, clear_hours],
+        ),
+    ]
+
+
+def _about_places() -> list[Command]:
+    where = Option(
+        name="where",
+        description=locale_str("This channel, or the whole server. Left out: this channel."),
+        kind=str,
+        choices=[
+            (locale_str("This channel", words=True), CHANNEL),
+            (locale_str("The whole server", words=True), SERVER),
+        ],
+    )
+    word = Option(
+        name="word",
+        description=locale_str("What those who wait read."),
+        kind=Range[str, 1, MOST_REASON],
+    )
+    return [
+        make_command(
+            name="pause",
+            description=locale_str("Let all requests wait; what is being painted is finished."),
+            run=pause,
+            options=[where, word],
+        ),
+        make_command(
+            name="resume",
+            description=locale_str("Let painting go on after a pause."),
+            run=resume,
+            options=[where],
+        ),
+    ]
+
+
+def _show_command() -> Command:
+    return make_command(
+        name="show", description=locale_str("Who is blocked and where painting is paused."), run=show
+    )
+
+
+def _hours(description: locale_str, *, most: int) -> Option:
+    return Option(name="hours", description=description, kind=Range[int, 1, most])
+
+
+def _reason(description: locale_str) -> Option:
+    return Option(name="reason", description=description, kind=Range[str, 1, MOST_REASON])
+
+
+async def block(
+    interaction: Interaction, *, member: discord.User, hours: int | None = None, reason: str = ""
+) -> None:
+    """Block a member in this server, for some hours or for good."""
+    guild_id = moderated_server(interaction)
+    check_blockable(interaction, member)
+    services = services_of(interaction)
+    await acknowledge(interaction, private=True)
+    until = None if hours is None else services.store.clock() + hours * HOUR_SECONDS
+    scope = Scope(guild_id=guild_id, user_id=member.id)
+    await while_unavailable(
+        PATIENCE_SECONDS, services.store.moderation.block, scope, acting(interaction, reason), until=until
+    )
+    texts = services.texts(interaction)
+    said = [texts.gettext("{member} gets no more pictures in this server.", member=f"<@{member.id}>")]
+    if until is not None:
+        said.append(texts.gettext("This ends {until}.", until=Moment(until)))
+    waiting = await services.store.jobs.count_active(user_id=member.id, guild_id=guild_id)
+    if waiting:
+        said.append(
+            texts.ngettext(
+                "{count} request of theirs is painted still: **{clear}** deletes it.",
+                "{count} requests of theirs are painted still: **{clear}** deletes them.",
+                waiting,
+                clear=_command(interaction, "clear"),
+            )
+        )
+    await interaction.edit_original_response(content=" ".join(said))
+
+
+def _command(interaction: Interaction, name: str) -> str:
+    """Return a subcommand with the names that the person's Discord shows."""
+    names = Texts.for_locale(str(interaction.locale))
+    return f"/{names.pgettext('name', 'moderate')} {names.pgettext('name', name)}"
+
+
+async def unblock(interaction: Interaction, *, member: discord.User, reason: str = "") -> None:
+    """End the block of a member in this server."""
+    scope = Scope(guild_id=moderated_server(interaction), user_id=member.id)
+    services = services_of(interaction)
+    await acknowledge(interaction, private=True)
+    lifted = await while_unavailable(
+        PATIENCE_SECONDS, services.store.moderation.unblock, scope, acting(interaction, reason)
+    )
+    if lifted is None:
+        raise UserMistake("not_blocked")
+    said = services.texts(interaction).gettext(
+        "{member} can ask for pictures in this server again.", member=f"<@{member.id}>"
+    )
+    await interaction.edit_original_response(content=said)
+
+
+async def pause(interaction: Interaction, *, where: str = CHANNEL, word: str = "") -> None:
+    """Pause painting in this channel or server, and say so to everybody in the channel."""
+    scope = _scope(interaction, where)
+    services = services_of(interaction)
+    await acknowledge(interaction, private=False)
+    await while_unavailable(
+        PATIENCE_SECONDS, services.store.moderation.pause, scope, acting(interaction, word)
+    )
+    texts = services.texts(interaction)
+    told = [_paused(scope, word, texts), texts.gettext("What waits is painted once the pause ends.")]
+    await interaction.edit_original_response(view=page("\n".join(told)))
+
+
+async def resume(interaction: Interaction, *, where: str = CHANNEL) -> None:
+    """End a pause, and say so to everybody in the channel."""
+    scope = _scope(interaction, where)
+    services = services_of(interaction)
+    await acknowledge(interaction, private=False)
+    ended = await while_unavailable(
+        PATIENCE_SECONDS, services.store.moderation.resume, scope, acting(interaction)
+    )
+    if ended is None:
+        raise UserMistake("not_paused")
+    texts = services.texts(interaction)
+    said = (
+        texts.gettext("Painting goes on in this channel.")
+        if scope.channel_id
+        else texts.gettext("Painting goes on in this server.")
+    )
+    await interaction.edit_original_response(view=page(said))
+
+
+def _scope(interaction: Interaction, where: str) -> Scope:
+    """Return the channel or the server of an interaction; raises UserMistake without the right."""
+    guild_id = moderated_server(interaction, channel=where == CHANNEL)
+    if where == CHANNEL and interaction.channel_id is not None:
+        return Scope(guild_id=guild_id, channel_id=interaction.channel_id)
+    return Scope(guild_id=guild_id)
+
+
+def _paused(scope: Scope, word: str, texts: Texts) -> str:
+    word = shown(word, MOST_REASON)
+    if scope.channel_id:
+        if word:
+            return texts.gettext("Painting is paused here: {word}", word=word)
+        return texts.gettext("Painting is paused here.")
+    if word:
+        return texts.gettext("Painting is paused in the whole server: {word}", word=word)
+    return texts.gettext("Painting is paused in the whole server.")
+
+
+async def show(interaction: Interaction) -> None:
+    """Show the blocks and pauses of this server, to the moderator alone."""
+    guild_id = moderated_server(interaction)
+    services = services_of(interaction)
+    await acknowledge(interaction, private=True)
+    found = await services.store.moderation.in_force(guild_id)
+    texts = services.texts(interaction)
+    await interaction.edit_original_response(view=page(page_lines(restriction_lines(found, texts), texts)))
+
+
+def restriction_lines(restrictions: Iterable[Restriction], texts: Texts) -> list[str]:
+    """Return a line for each block, then for each pause, with its end, its word and who made it."""
+    found = list(restrictions)
+    lines = []
+    for kind, heading, none in (
+        (Kind.BLOCK, texts.gettext("Blocked"), texts.gettext("Nobody is blocked in this server.")),
+        (Kind.PAUSE, texts.gettext("Paused"), texts.gettext("Painting is paused nowhere in this server.")),
+    ):
+        lines.append(f"### {heading}")
+        of_kind = [each for each in found if each.kind is kind]
+        lines += [texts.line(texts.joined(_parts(each, texts)), mark="- ") for each in of_kind] or [none]
+    return lines
+
+
+def _parts(restriction: Restriction, texts: Texts) -> Iterator[str]:
+    scope = restriction.scope
+    if scope.user_id:
+        yield f"<@{scope.user_id}>"
+    else:
+        yield f"<#{scope.channel_id}>" if scope.channel_id else texts.gettext("this server")
+    if restriction.until is not None:
+        yield texts.gettext("ends {until}", until=Moment(restriction.until))
+    if restriction.reason:
+        yield shown(restriction.reason, MOST_REASON)
+    yield who(restriction.by, texts)
+
+
+def who(user_id: int, texts: Texts) -> str:
+    """Return a mention, or words for the operator and for a person of whom a number is left."""
+    if user_id == OPERATOR:
+        return texts.gettext("the bot's owner")
+    return f"<@{user_id}>" if user_id > 0 else texts.gettext("person no. {number}", number=-user_id)

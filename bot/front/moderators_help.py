@@ -1,0 +1,49 @@
+"""The part of /help for moderators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from discord import app_commands
+
+from bot.front.commands.audit import audit_command
+from bot.front.commands.moderate import moderate_group
+from bot.front.commands.style import style_group
+from bot.front.commands.wildcard import wildcard_group
+from bot.texts import Texts
+
+
+def moderators_help(texts: Texts, names: Texts) -> str:
+    """Return the page in Markdown; `names` are the texts with the command names that the person sees."""
+    heading = texts.gettext("For moderators")
+    return "\n".join(
+        [
+            f"### {heading}",
+            texts.gettext("These commands need Discord's permission **Manage Messages** in the server."),
+            *_commands(texts, names),
+            texts.gettext(
+                "**{cancel}** and **{delete}** work for you under every request of the server. "
+                "All of this is kept in the log, with your name.",
+                cancel=texts.gettext("Cancel"),
+                delete=texts.gettext("Delete"),
+            ),
+            texts.gettext(
+                "A blocked member reads until when and why, and is charged nothing. In a pause requests "
+                "are taken and wait; those who wait read your word in their messages."
+            ),
+        ]
+    )
+
+
+def _commands(texts: Texts, names: Texts) -> Iterator[str]:
+    for group in (moderate_group(), style_group(), wildcard_group()):
+        for command in group.commands:
+            if isinstance(command, app_commands.Command):
+                yield _line((group.name, command.name), command.description, texts, names)
+    audit = audit_command()
+    yield _line((audit.name,), audit.description, texts, names)
+
+
+def _line(path: tuple[str, ...], description: str, texts: Texts, names: Texts) -> str:
+    name = " ".join(names.pgettext("name", part) for part in path)
+    return texts.line(f"{texts.isolated(f'**/{name}**')} {texts.gettext(description)}", mark="- ")

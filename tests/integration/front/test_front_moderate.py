@@ -1,0 +1,236 @@
+"""What moderators do with /moderate, and whom and what they cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from front_tools import (
+    Message,
+    ephemeral,
+    finished,
+    give_role,
+    job_of,
+    offer_to_all,
+    queued,
+    refusal,
+    text_of,
+)
+from serving import Served
+
+from bot.jobs import State
+from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
+from bot.sandbox.permissions import Permission
+from bot.sandbox.server import Sandbox
+from bot.store.auditing import Act, Entry
+
+MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
+RIGHT = "Who may manage messages in the whole server can do this: ask one of them."
+
+
+@pytest.fixture(autouse=True)
+def _wei_moderates(lenient: Sandbox) -> None:
+    """Let Wei moderate, who is no administrator, and Omar in one channel only."""
+    give_role(lenient, WEI, Permission.MANAGE_MESSAGES)
+    art = next(channel.id for channel in CHANNELS if channel.name == "art")
+    lenient._core.world.channels[art].overwrites[OMAR] = (int(Permission.MANAGE_MESSAGES), 0)
+
+
+@pytest.fixture
+async def wei(sandbox: Sandbox) -> Any:
+    async with Member(sandbox.address, "Wei") as wei:
+        yield wei
+
+
+async def use(who: Member, name: str, /, **options: Any) -> Message:
+    """The answer to a subcommand of /moderate."""
+    return await who.message_of(await who.use(f"moderate {name}", **options))
+
+
+def said(message: Message) -> str:
+    return text_of(message).strip()
+
+
+async def log(served: Served) -> list[Entry]:
+    return await served.store.moderation.entries(GUILD_ID, limit=99)
+
+
+async def test_a_moderator_blocks_a_member_who_is_refused_until_the_end_of_the_block(
+    served: Served, wei: Member, ravi: Member
+) -> None:
+    await queued(ravi, "a boat")
+    told = await use(wei, "block", member=str(RAVI), hours=2, reason="too much")
+    assert ephemeral(told)
+    (block,) = await served.store.moderation.in_force(GUILD_ID)
+    assert block.until is not None
+    assert block.until - block.at == pytest.approx(2 * 3600)
+    assert said(told) == (
+        f"<@{RAVI}> 在此服务器不再能获得图片。 解除时间：<t:{int(block.until)}:R>。 "
+        "其已提交的 1 个请求仍会绘制：用 **/管理 清除** 可以删除。"
+    )
+    assert (await refusal(ravi, await ravi.imagine(prompt="a tree"))) == (
+        "A moderator has blocked you from painting in this server. "
+        f"This ends <t:{int(block.until)}:R>. The reason: too much"
+    )
+    await use(wei, "unblock", member=str(RAVI))
+    await queued(ravi, "a tree")
+    assert [(entry.act, entry.actor_id, entry.subject_id) for entry in await log(served)] == [
+        (Act.UNBLOCK, WEI, RAVI),
+        (Act.BLOCK, WEI, RAVI),
+    ]
+
+
+async def test_nobody_blocks_themselves_a_bot_or_whoever_moderates_or_owns(
+    served: Served, wei: Member, mina: Member
+) -> None:
+    for member, subject, wanted in (
+        (mina, MINA, "You cannot block yourself"),
+        (mina, BOT_ID, "A bot asks for no pictures"),
+        (mina, WEI, "Whoever owns this server or may manage messages in it cannot be blocked"),
+        (mina, OMAR, "Whoever owns this server or may manage messages in it cannot be blocked"),
+        (wei, MINA, "服务器所有者或能管理消息的人无法被封禁"),
+    ):
+        interaction = await member.use("moderate block", member=str(subject))
+        assert (await refusal(member, interaction)).startswith(wanted)
+    assert await log(served) == []
+
+
+async def test_a_block_that_is_not_there_cannot_be_ended(served: Served, mina: Member) -> None:
+    told = await refusal(mina, await mina.use("moderate unblock", member=str(RAVI)))
+    assert told == "No moderator of this server has blocked this member: look at the list of blocks."
+
+
+async def test_discord_hides_the_commands_and_the_bot_checks_the_right_again(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    with pytest.raises(RefusedByClient):
+        await ravi.use("moderate show")
+    offer_to_all(served.sandbox)
+    for member in (ravi, omar):
+        for name, options in (
+            ("block", {"member": str(YUNA)}),
+            ("unblock", {"member": str(YUNA)}),
+            ("pause", {"where": "server"}),
+            ("resume", {"where": "server"}),
+            ("clear", {"member": str(YUNA)}),
+            ("show", {}),
+        ):
+            assert await refusal(member, await member.use(f"moderate {name}", **options)) == RIGHT
+        assert await refusal(member, await member.use("audit")) == RIGHT
+    assert await refusal(ravi, await ravi.use("moderate pause")) == RIGHT
+    assert await log(served) == []
+
+
+async def test_who_moderates_one_channel_pauses_that_channel(
+    served: Served, omar: Member, ravi: Member
+) -> None:
+    told = await use(omar, "pause", word="*tea*")
+    assert not ephemeral(told)
+    assert said(told) == ("Painting is paused here: \\*tea\\*\nWhat waits is painted once the pause ends.")
+    assert "Painting is paused here: \\*tea\\*" in text_of(await queued(ravi, "a boat"))
+    with pytest.raises(RefusedByClient):
+        await omar.use("moderate pause", channel="general")
+    assert said(await use(omar, "resume")) == "Painting goes on in this channel."
+    job = await served.paint((await job_of(served.store, "a boat")).id)
+    assert job.state is State.DONE
+    assert [entry.act for entry in await log(served)] == [Act.RESUME, Act.PAUSE]
+
+
+async def test_a_server_is_paused_and_resumed_and_a_pause_that_is_not_there_is_said(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    told = await use(mina, "pause", where="server")
+    assert said(told).startswith("Painting is paused in the whole server.\n")
+    elsewhere = await ravi.message_of(
+        await ravi.imagine(prompt="a boat", channel="general"), channel="general"
+    )
+    assert "Painting is paused here." in text_of(elsewhere)
+    assert (await refusal(mina, await mina.use("moderate resume"))).startswith("Painting is not paused there")
+    assert said(await use(mina, "resume", where="server")) == "Painting goes on in this server."
+    assert len([one for one in await ravi.messages() if ephemeral(one)]) == 0
+
+
+async def test_what_holds_is_shown(served: Served, mina: Member) -> None:
+    nothing = text_of(await use(mina, "show"))
+    assert "Nobody is blocked in this server." in nothing
+    assert "Painting is paused nowhere in this server." in nothing
+    await use(mina, "block", member=str(RAVI), reason="spam")
+    await use(mina, "pause", word="tea")
+    shown = text_of(await use(mina, "show"))
+    assert f"- <@{RAVI}> · spam · <@{MINA}>" in shown
+    channel = (await mina.messages())[0]["channel_id"]
+    assert f"- <#{channel}> · tea · <@{MINA}>" in shown
+
+
+def is_done(message: Message) -> bool:
+    return any(words in text_of(message) for words in ("was deleted.", "were deleted.", "个请求。"))
+
+
+async def cleared(member: Member, **options: Any) -> Message:
+    """Delete what Ravi asked for lately; the answer."""
+    form = await member.modal_of(await member.use("moderate clear", member=str(RAVI), **options))
+    return await member.message_of(await member.submit(form), is_done)
+
+
+async def test_all_of_a_members_last_hour_goes_at_once_and_nothing_else(
+    served: Served, mina: Member, ravi: Member, omar: Member
+) -> None:
+    job, shown = await finished(served, ravi, "a boat", variants=2)
+    await omar.message_of(await omar.press(shown, "U1"), lambda one: bool(one["attachments"]))
+    others, kept = await finished(served, omar, "a tree")
+    waiting = await queued(ravi, "a hill")
+    form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
+    assert f"2 requests of <@{RAVI}> are deleted" in str(form)
+    assert "Asked for in the last 60 min." in str(form)
+    told = await mina.message_of(await mina.submit(form), is_done)
+    assert said(told) == "2 requests were deleted."
+    seen = {one["id"] for one in await omar.messages()}
+    assert kept["id"] in seen
+    assert not {shown["id"], waiting["id"]} & seen
+    assert len([one for one in await omar.messages() if "a boat" in text_of(one)]) == 0
+    assert (await served.store.jobs.get(job.id)).deleted_at is not None
+    assert (await served.store.jobs.get(others.id)).deleted_at is None
+    assert await served.store.jobs.active() == []
+    (entry,) = await log(served)
+    assert (entry.act, entry.actor_id, entry.subject_id) == (Act.CLEAR, MINA, RAVI)
+    assert entry.after == {"requests": 2}
+    told_now = await refusal(mina, await mina.use("moderate clear", member=str(RAVI)))
+    assert told_now.startswith("This member has asked for nothing here in these hours")
+
+
+async def test_two_moderators_who_clear_at_once_delete_each_request_once(
+    served: Served, mina: Member, wei: Member, ravi: Member
+) -> None:
+    for prompt in ("a boat", "a tree", "a hill"):
+        await queued(ravi, prompt)
+    forms = [
+        await member.modal_of(await member.use("moderate clear", member=str(RAVI), hours=5))
+        for member in (mina, wei)
+    ]
+    pairs = list(zip((mina, wei), forms, strict=True))
+    sent = await asyncio.gather(*(member.submit(form) for member, form in pairs))
+    for (member, _), interaction in zip(pairs, sent, strict=True):
+        await member.message_of(interaction, is_done)
+    assert await served.store.jobs.active() == []
+    entries = await log(served)
+    assert sum((entry.after or {})["requests"] for entry in entries) == 3
+
+
+async def test_a_right_that_is_gone_when_the_form_comes_back_deletes_nothing(
+    served: Served, mina: Member, ravi: Member, wei: Member
+) -> None:
+    await queued(ravi, "a boat")
+    form = await wei.modal_of(await wei.use("moderate clear", member=str(RAVI)))
+    served.sandbox._core.world.members[WEI].roles = ()
+    assert await refusal(wei, await wei.submit(form)) == "只有能管理整个服务器消息的人才能这样做：请找他们。"
+    assert len(await served.store.jobs.active()) == 1
+    assert said(await cleared(mina)) == "1 request was deleted."
+
+
+async def test_help_has_a_part_for_moderators(served: Served, mina: Member, yuna: Member) -> None:
+    told = text_of(await mina.message_of(await mina.use("help", topic="moderators")))
+    for command in ("moderate block", "moderate pause", "moderate clear", "style add", "audit"):
+        assert f"**/{command}**" in told
+    assert "**/운영 차단**" in text_of(await yuna.message_of(await yuna.use("help", topic="moderators")))

@@ -1,0 +1,97 @@
+"""The pages for moderators in every language: what holds, what was done, and the file of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bot.front.answers import MAX_PAGE
+from bot.front.audit_file import lines_of
+from bot.front.commands.audit import entry_lines
+from bot.front.commands.moderate import restriction_lines
+from bot.front.moderators_help import moderators_help
+from bot.store.auditing import Act, Entry
+from bot.store.moderation import Kind, Restriction, Scope
+from bot.texts import LANGUAGES, Texts
+
+SERVER, CHANNEL, MINA, RAVI = 21, 31, 11, 12
+
+
+def entry(act: Act, **values: Any) -> Entry:
+    facts: dict[str, Any] = {"id": 1, "at": 1_780_000_000.25, "guild_id": SERVER, "actor_id": MINA}
+    facts |= {"subject_id": RAVI, "reason": "", "before": None, "after": None}
+    return Entry(act=act, **{**facts, **values})
+
+
+ENTRIES = [
+    entry(Act.BLOCK, reason="*spam*", after={"until": 1_780_003_600.0, "reason": "*spam*"}),
+    entry(Act.UNBLOCK, before={"until": None, "reason": ""}),
+    entry(Act.PAUSE, subject_id=0, after={"until": None, "reason": "", "channel_id": CHANNEL}),
+    entry(Act.RESUME, subject_id=0, before={"until": None, "reason": ""}),
+    entry(Act.CLEAR, after={"requests": 3}),
+    entry(Act.DELETE, after={"job": "abc"}, actor_id=-5, subject_id=-6),
+    entry(Act.CANCEL, after={"job": "abc"}),
+    entry(Act.BLOCK, subject_id=0, actor_id=0, after={"until": None, "reason": ""}),
+]
+
+
+def test_an_act_is_said_with_its_time_its_people_and_its_reason() -> None:
+    assert entry_lines(ENTRIES, Texts("en")) == [
+        "- <t:1780000000:R> · <@11> blocked <@12> · ends <t:1780003600:R> · \\*spam\\*",
+        "- <t:1780000000:R> · <@11> ended the block of <@12>",
+        "- <t:1780000000:R> · <@11> paused <#31>",
+        "- <t:1780000000:R> · <@11> ended the pause of this server",
+        "- <t:1780000000:R> · <@11> deleted 3 requests of <@12>",
+        "- <t:1780000000:R> · person no. 5 deleted 1 request of person no. 6",
+        "- <t:1780000000:R> · <@11> cancelled a request of <@12>",
+        "- <t:1780000000:R> · the bot's owner blocked this server",
+    ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_act_names_its_people_in_every_language(language: str) -> None:
+    lines = entry_lines(ENTRIES, Texts(language))
+    assert all("<@11>" in line and "<t:1780000000:R>" in line for line in lines[:5])
+    assert all("{" not in line for line in lines)
+    assert entry_lines([], Texts(language)) != entry_lines([], Texts("en")) or language == "en"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_holds_is_said_in_every_language(language: str) -> None:
+    places = [Scope(guild_id=SERVER, user_id=RAVI), Scope(guild_id=SERVER)]
+    places.append(Scope(guild_id=SERVER, channel_id=CHANNEL))
+    found = [
+        Restriction(kind=kind, scope=scope, until=until, reason="a", by=by, at=0.0)
+        for scope, kind, until, by in zip(
+            places,
+            (Kind.BLOCK, Kind.BLOCK, Kind.PAUSE),
+            (9.0, None, None),
+            (MINA, 0, MINA),
+            strict=True,
+        )
+    ]
+    lines = restriction_lines(found, Texts(language))
+    assert [line.startswith("### ") for line in lines] == [True, False, False, True, False]
+    assert "<@12>" in lines[1]
+    assert "<t:9:R>" in lines[1]
+    assert "<#31>" in lines[4]
+    assert len(restriction_lines([], Texts(language))) == 4
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_help_for_moderators_fits_a_message(language: str) -> None:
+    texts = Texts(language)
+    assert len(moderators_help(texts, texts)) < MAX_PAGE
+
+
+def test_the_file_has_as_many_lines_as_there_is_room_for() -> None:
+    everything, count = lines_of(ENTRIES)
+    assert count == len(ENTRIES) == everything.count(b"\n")
+    first = json.loads(everything.splitlines()[0])
+    assert (first["at"], first["actor"], first["subject"]) == ("2026-05-28T20:26:40.250+00:00", "11", "12")
+    assert json.loads(everything.splitlines()[2])["after"]["channel_id"] == "31"
+    some, fewer = lines_of(ENTRIES, limit=len(everything) - 1)
+    assert fewer == len(ENTRIES) - 1
+    assert everything.startswith(some)
