@@ -37,6 +37,7 @@ ACTS = MappingProxyType(
         Act.CLEAR: locale_str("Deletions of many requests", words=True),
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
+        Act.RULE: locale_str("Rules on prompts", words=True),
     }
 )
 
@@ -177,12 +178,23 @@ def _said(entry: Entry, texts: Texts) -> str:
         return texts.gettext("{actor} ended the pause of {place}", actor=fields["actor"], place=place)
     if entry.act is Act.CANCEL:
         return texts.gettext("{actor} cancelled a request of {subject}", **fields)
+    if entry.act is Act.RULE:
+        return _said_of_rule(entry, fields["actor"], texts)
     return texts.ngettext(
         "{actor} deleted {count} request of {subject}",
         "{actor} deleted {count} requests of {subject}",
         facts.get("requests", 1),
         **fields,
     )
+
+
+def _said_of_rule(entry: Entry, actor: str, texts: Texts) -> str:
+    rule = shown(str((entry.after or entry.before or {}).get("name", "")), MOST_REASON)
+    if entry.before is None:
+        return texts.gettext("{actor} added the rule {rule}", actor=actor, rule=rule)
+    if entry.after is None:
+        return texts.gettext("{actor} removed the rule {rule}", actor=actor, rule=rule)
+    return texts.gettext("{actor} changed the rule {rule}", actor=actor, rule=rule)
 
 
 def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:

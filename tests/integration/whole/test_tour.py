@@ -274,6 +274,41 @@ async def wait_and_cancel(evening: Evening) -> None:
     assert await evening.served.store.jobs.active() == []
 
 
+async def keep_order(evening: Evening) -> None:
+    """Mina sets a rule, blocks Ravi, pauses the channel, deletes what Ravi asked for, and reads the log."""
+    mina, ravi, member = evening.mina, evening.ravi, str(PEOPLE[1].id)
+    assert "/moderate" in text_of(await mina.answer(await mina.use("help", topic="moderators")))
+    opened = await mina.use("rules add", name="No fog", action="refuse", scope="channel")
+    await mina.answer(await mina.fill(opened, name="No fog", terms="fog", also=""))
+    assert "No fog" in text_of(await ravi.answer(await ravi.use("imagine", prompt="f.o.g at sea")))
+    assert "fog" in text_of(await mina.answer(await mina.use("rules try", prompt="fog")))
+    assert "No fog" in text_of(await mina.answer(await mina.use("rules show")))
+    assert "fog" in text_of(await mina.answer(await mina.use("rules show", name="No fog")))
+    for name in ("add", "show", "remove"):
+        assert await mina.suggested(f"rules {name}", "name", "no") == ["No fog"]
+    await mina.answer(await mina.use("rules remove", name="No fog"))
+    for hours in range(1, 7):  # more acts than a page of the log has
+        await mina.answer(await mina.use("moderate block", member=member, hours=hours, reason="a test"))
+        assert "a test" in text_of(await mina.answer(await mina.use("moderate show")))
+        await mina.answer(await mina.use("moderate unblock", member=member, reason="it is over"))
+    await mina.answer(await mina.use("moderate pause", where="channel", word="back at eight"))
+    waiting = await ravi.answer(await ravi.use("imagine", prompt="a slow boat"))
+    await ravi.sees(waiting, lambda said: "back at eight" in said)
+    await mina.answer(await mina.use("moderate resume", where="channel"))
+    cleared = await mina.fill(await mina.use("moderate clear", member=member, hours=2))
+    await mina.answer(cleared, has=lambda seen: "deleted." in text_of(seen) and "being" not in text_of(seen))
+    await ravi.misses(waiting)
+    log = await mina.answer(await mina.use("audit", member=member))
+    first = text_of(log)
+    await mina.press(log, views.AuditButton, kind="older")
+    older = await mina.sees(log, lambda said: said != first)
+    await mina.press(older, views.AuditButton, kind="newer")
+    newest = await mina.sees(older, lambda said: said == first)
+    exported = await mina.press(newest, views.AuditButton, kind="export")
+    await mina.answer(exported, has=lambda seen: bool(seen["attachments"]))
+    assert text_of(await mina.answer(await mina.use("audit", act="block")))
+
+
 async def tidy_up(evening: Evening) -> None:
     """Mina removes what the server keeps, and Wei everything that is kept of them."""
     mina, wei = evening.mina, evening.wei
@@ -305,6 +340,7 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         await use_menus(evening, grid, monkeypatch)
         await look_back(evening, grid)
     await wait_and_cancel(evening)
+    await keep_order(evening)
     await tidy_up(evening)
 
     seen = [message for guest in evening.guests.values() for message in guest.seen()]

@@ -33,6 +33,9 @@ ENTRIES = [
     entry(Act.CLEAR, after={"requests": 3}),
     entry(Act.DELETE, after={"job": "abc"}, actor_id=-5, subject_id=-6),
     entry(Act.CANCEL, after={"job": "abc"}),
+    entry(Act.RULE, subject_id=0, after={"name": "*a*", "terms": ["b"]}),
+    entry(Act.RULE, subject_id=0, before={"name": "a"}, after={"name": "A"}),
+    entry(Act.RULE, subject_id=0, before={"name": "a"}),
     entry(Act.BLOCK, subject_id=0, actor_id=0, after={"until": None, "reason": ""}),
 ]
 
@@ -46,6 +49,9 @@ def test_an_act_is_said_with_its_time_its_people_and_its_reason() -> None:
         "- <t:1780000000:R> · <@11> deleted 3 requests of <@12>",
         "- <t:1780000000:R> · person no. 5 deleted 1 request of person no. 6",
         "- <t:1780000000:R> · <@11> cancelled a request of <@12>",
+        "- <t:1780000000:R> · <@11> added the rule \\*a\\*",
+        "- <t:1780000000:R> · <@11> changed the rule A",
+        "- <t:1780000000:R> · <@11> removed the rule a",
         "- <t:1780000000:R> · the bot's owner blocked this server",
     ]
 
