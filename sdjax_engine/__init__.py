@@ -37,6 +37,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "sdjax_engine.config": ("Dtype", "EngineConfig", "ModelSpec"),
     "sdjax_engine.engine": ("Engine",),
+    "sdjax_engine.errors": (
+        "DevicesFailed",
+        "EngineClosed",
+        "EngineError",
+        "InvalidRequest",
+        "PaintingFailed",
+        "UnreadableCheckpoint",
+    ),
     "sdjax_engine.guide.image_to_image": ("FlaxStableDiffusionImg2ImgPipeline",),
     "sdjax_engine.guide.inpainting": ("FlaxStableDiffusionInpaintPipeline",),
     "sdjax_engine.guide.pictures": ("make_image_grid",),
@@ -48,20 +56,7 @@ _HOMES = {
     ),
     "sdjax_engine.guide.text_to_image": ("FlaxStableDiffusionPipeline",),
     "sdjax_engine.guide.xl": ("FlaxStableDiffusionXLPipeline",),
-    "sdjax_engine.request": (
-        "DevicesFailed",
-        "EngineClosed",
-        "EngineError",
-        "Image",
-        "InvalidRequest",
-        "Lane",
-        "Offer",
-        "PaintingFailed",
-        "Progress",
-        "Request",
-        "Sampler",
-        "UnreadableCheckpoint",
-    ),
+    "sdjax_engine.request": ("Image", "Lane", "Offer", "Progress", "Request", "Sampler"),
 }
 
 __all__ = [
