@@ -185,6 +185,7 @@ class Planner:
             )
         steps, strength = request.num_inference_steps, None
         # A mask with full strength starts from noise, as in the reference: the kept part is blended in.
+        from_picture = from_picture or request.init_image is not None
         if from_picture and (request.mask_image is None or request.strength != 1):
             strength = request.strength
         try:

@@ -85,7 +85,8 @@ async def paint(visit: Visit) -> Locator:
 async def shoot_while_painted(visit: Visit, name: str) -> None:
     """Keep the last picture of the newest message while it has a preview."""
     page, message = visit.page, visit.page.get_by_role("article").last
-    await message.locator("img[alt^='Preview']").wait_for(timeout=PATIENCE)
+    # A busy machine may finish before it has time for a preview.
+    await message.locator("img[alt^='Preview'], button:text-is('U1')").first.wait_for(timeout=PATIENCE)
     while "Painting" in (said := await message.inner_text()):
         picture = await page.screenshot(animations="disabled", caret="hide")
         if await message.inner_text() == said:
