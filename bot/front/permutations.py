@@ -14,13 +14,13 @@ import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.expansion import Phrase
-from bot.front.allowed import offers_here
+from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import add, give_back, page, sentence_for
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse
 from bot.front.preferred import name_left_out, preferred
-from bot.front.requests import accept, announce, check_blocks, enqueue, preferences_of
+from bot.front.requests import accept, announce, enqueue, preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
 from bot.front.styling import PLACE, placed

@@ -17,7 +17,6 @@ from discord import app_commands
 
 from bot.errors import UnknownJob, UserMistake
 from bot.front.allowed import (
-    PATIENCE_SECONDS,
     charge_of,
     check_blocked,
     check_blocks,
@@ -41,6 +40,7 @@ from bot.store.preferences import Owner, owners_at
 
 log = logging.getLogger(__name__)
 
+PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 
 
