@@ -55,7 +55,8 @@ def limit_lines(
 ) -> Iterator[str]:
     """Yield the lines: whether the person may paint, what is left, and what they may choose."""
     policy = held.policy
-    yield f"### {texts.gettext('Your limits here')}"
+    heading = texts.gettext("Your limits here")
+    yield f"### {heading}"
     if (block := held.decision.refused) is not None:
         yield texts.mistake(refusal(block))
         return
@@ -73,8 +74,6 @@ def limit_lines(
             yield key_line(key, value, texts)
     allowed = [offer for offer in offers_within(offers, policy) if allows(policy.models, offer.model)]
     sizes = dict.fromkeys(chain.from_iterable(offer.sizes for offer in allowed))
-    yield texts.line(
-        texts.gettext("{name}: {value}", name=key_name("models", texts), value=models), mark="- "
-    )
+    yield key_line("models", [offer.model for offer in allowed], texts)
     named = ", ".join(size_name(size) for size in list(sizes)[:SHOWN_SIZES])
     yield texts.line(texts.gettext("Sizes: {sizes}", sizes=named), mark="- ")
