@@ -2,7 +2,7 @@
 
     python benchmarks/policies.py
 
-A server with 200 policies and 50 rules on prompts; a person with ten roles, in a thread, who has asked for 300
+A server with 200 policies and 50 rules on prompts. A person with ten roles, in a thread, has asked for 300
 pictures today.
 """
 
@@ -29,7 +29,7 @@ from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import PromptRule
 from bot.store.standing import Place
 
-HERE, THREAD, CHANNEL, MINA = 3, 300, 301, 11
+HERE, THREAD, CHANNEL, MINA = 1, 300, 301, 11
 BY = By(actor_id=MINA, guild_id=HERE)
 TIMES = 200
 PLACE = Place(user_id=MINA, guild_id=HERE, channel_ids=(THREAD, CHANNEL), role_ids=tuple(range(400, 410)))
