@@ -40,6 +40,7 @@ LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 CHANNEL, SERVER = "channel", "server"
 POLICY = "policy"
 MOST_TYPED = 500
+LARGEST_ID = 2**63 - 1  # that the database takes
 
 
 def policy_group() -> Group:
@@ -166,13 +167,15 @@ async def change_policy(interaction: Interaction, what: str, scope: str, owner_i
     try:
         guild_id = managed_server(interaction)
         whose = PolicyScope(scope)
-        owner = guild_id if whose is PolicyScope.SERVER else int(owner_id)
+        owner = guild_id if whose is PolicyScope.SERVER else min(int(owner_id), LARGEST_ID)
         values = _read(typed, GROUPS[what], interaction)
         put = services.store.policies.put
         row = await while_unavailable(PATIENCE_SECONDS, put, whose, owner, values, acting(interaction))
     except UserMistake as error:
         await report(interaction, error)
-        given = (f"{key_name(key, texts)}: {typed[key]}" for key in GROUPS[what] if not is_chosen(key))
+        given = (
+            f"{key_name(key, texts)}: {typed.get(key, '')}" for key in GROUPS[what] if not is_chosen(key)
+        )
         await add_page(interaction, "\n".join(given).replace("```", "\u02cb\u02cb\u02cb"))
         return
     lines = [texts.gettext("Saved."), *policy_lines([row], texts)]
