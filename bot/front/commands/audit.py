@@ -20,9 +20,11 @@ from bot.front.command_tree import Command, Option, for_moderators, make_command
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.permissions import moderated_server
+from bot.front.policy_lines import whose
 from bot.front.services import Interaction, services_of
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Moderation
+from bot.store.policies import PolicyScope
 from bot.texts import MISTAKES, Moment, Texts, shown
 
 PAGE_ENTRIES = 10
@@ -38,6 +40,7 @@ ACTS = MappingProxyType(
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
+        Act.POLICY: locale_str("Policies", words=True),
     }
 )
 
@@ -180,6 +183,9 @@ def _said(entry: Entry, texts: Texts) -> str:
         return texts.gettext("{actor} cancelled a request of {subject}", **fields)
     if entry.act is Act.RULE:
         return _said_of_rule(entry, fields["actor"], texts)
+    if entry.act is Act.POLICY:
+        policy = whose(PolicyScope(facts["scope"]), facts["id"], texts)
+        return texts.gettext("{actor} changed a policy: {policy}", actor=fields["actor"], policy=policy)
     return texts.ngettext(
         "{actor} deleted {count} request of {subject}",
         "{actor} deleted {count} requests of {subject}",
