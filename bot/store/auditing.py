@@ -27,6 +27,11 @@ class Act(StrEnum):
     RULE = "rule"
     DELETE = "delete"
     CANCEL = "cancel"
+    APPROVE = "approve"
+    COVER = "cover"
+    REJECT = "reject"
+    EXPIRE = "expire"
+    HIDE = "hide"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from bot.store.preferences import Preferences
 from bot.store.previews import Previews
 from bot.store.prompt_rules import PromptRules
 from bot.store.retention import Retention
+from bot.store.reviews import Reviews
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
@@ -45,6 +46,7 @@ class Store:
         favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
+        reviews     pictures that moderators look at first, and their decisions
         prompt_rules what the words of prompts may not say in a server
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
@@ -71,6 +73,7 @@ class Store:
         self.previews = Previews(shared)
         self.moderation = Moderation(shared)
         self.prompt_rules = PromptRules(shared)
+        self.reviews = Reviews(shared)
 
     @classmethod
     async def open(
