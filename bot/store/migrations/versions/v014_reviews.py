@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "v014"
-down_revision = "v011"
+down_revision = "v012"
 
 
 def upgrade() -> None:
