@@ -33,6 +33,8 @@ class Act(StrEnum):
     REJECT = "reject"
     EXPIRE = "expire"
     HIDE = "hide"
+    DECLINE = "decline"
+    REVIEW = "review"
 
 
 @dataclass(frozen=True, kw_only=True)

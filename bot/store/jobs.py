@@ -91,11 +91,11 @@ class Jobs(Verbs):
         it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture.
         """
         async with self._changing() as (connection, changes):
-            known = await _job_of(connection, origin.interaction_id)
+            known = await job_of(connection, origin.interaction_id)
             while known is None:  # repeated only where the id is taken
                 known = await add_copy(
                     connection, job_id, index, origin, hold=hold, new_id=new_job_id(), now=self._clock()
-                ) or await _job_of(connection, origin.interaction_id)
+                ) or await job_of(connection, origin.interaction_id)
             changes.results = True
             return await load_job(connection, known)
 
@@ -109,12 +109,19 @@ class Jobs(Verbs):
     ) -> Job:
         async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
-            known = await _job_of(connection, origin.interaction_id)
+            known = await job_of(connection, origin.interaction_id)
             if known is None:
                 await refuse_over(connection, caps, origin, places=places)
                 room = await room_at_full_share(connection, caps, origin.user_id)
-                held = {"room": room, "hold": hold, "now": self._clock()}
-                adding = _Adding(wish=wish, origin=origin, weight=weight, places=places, **held)
+                adding = Adding(
+                    wish=wish,
+                    origin=origin,
+                    weight=weight,
+                    places=places,
+                    room=room,
+                    hold=hold,
+                    now=self._clock(),
+                )
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
             job = await load_job(connection, known)
             changes.work = True
@@ -123,7 +130,7 @@ class Jobs(Verbs):
     async def check_caps(self, origin: Origin, *, caps: Caps) -> None:
         """Raise the UserMistake that `enqueue` would raise now, before any work is done for the request."""
         async with self._database.read() as connection:
-            if await _job_of(connection, origin.interaction_id) is None:
+            if await job_of(connection, origin.interaction_id) is None:
                 await refuse_over(connection, caps, origin, only_looking=True)
 
     async def cancel(self, job_id: str, *, user_id: int | None, by: By | None = None) -> Job:
@@ -149,7 +156,7 @@ class Jobs(Verbs):
     async def by_interaction(self, interaction_id: int) -> Job:
         """Return the job that this interaction made; raises UnknownJob."""
         async with self._database.read() as connection:
-            job_id = await _job_of(connection, interaction_id)
+            job_id = await job_of(connection, interaction_id)
             if job_id is None:
                 raise UnknownJob(interaction=interaction_id)
             return await load_job(connection, job_id)
@@ -272,7 +279,8 @@ class Jobs(Verbs):
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(message_id=message_id))
 
 
-async def _job_of(connection: AsyncConnection, interaction_id: int) -> str | None:
+async def job_of(connection: AsyncConnection, interaction_id: int) -> str | None:
+    """Return the id of the job that an interaction has made."""
     found: str | None = await connection.scalar(
         sa.select(jobs.c.id).where(jobs.c.interaction_id == interaction_id)
     )
@@ -298,7 +306,7 @@ def _active_of(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Adding:
+class Adding:
     """Writes a new job; `room` is how many more images of the person may wait at full share."""
 
     wish: Wish
@@ -322,7 +330,7 @@ class _Adding:
                 .on_conflict_do_nothing()
                 .returning(jobs.c.id)
             )
-            if job_id is None and (other := await _job_of(connection, self.origin.interaction_id)):
+            if job_id is None and (other := await job_of(connection, self.origin.interaction_id)):
                 return other  # another process has just stored the same interaction
         rows = [
             {"share": share, "tag": tag, "lead": tag - virtual_time, "paused": paused}

@@ -114,6 +114,11 @@ def origin_values(origin: Origin) -> dict[str, Any]:
     return values
 
 
+def origin_from(values: dict[str, Any]) -> Origin:
+    """Return the origin that `origin_values` wrote, without its parent."""
+    return Origin(**{field.name: values[field.name] for field in fields(Origin) if field.name in values})
+
+
 def _parent(row: Any) -> Parent | None:
     if row.parent_id is None:
         return None
