@@ -43,6 +43,8 @@ ACTS = MappingProxyType(
         Act.REJECT: locale_str("Pictures rejected", words=True),
         Act.EXPIRE: locale_str("Reviews that ran out of time", words=True),
         Act.HIDE: locale_str("Pictures hidden for review", words=True),
+        Act.DECLINE: locale_str("Appeals declined", words=True),
+        Act.REVIEW: locale_str("Settings of reviews", words=True),
     }
 )
 
@@ -202,6 +204,17 @@ def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:
         return texts.gettext("{actor} let pictures of {subject} through, covered", **fields)
     if entry.act is Act.REJECT:
         return texts.gettext("{actor} rejected pictures of {subject}", **fields)
+    if entry.act is Act.DECLINE:
+        return texts.gettext("{actor} declined an appeal of {subject}", **fields)
+    if entry.act is Act.REVIEW:
+        return texts.gettext("{actor} changed how reviews are done", actor=fields["actor"])
+    if entry.act is Act.HIDE and (count := (entry.after or {}).get("reports")):
+        return texts.ngettext(
+            "{count} report hid pictures of {subject}",
+            "{count} reports hid pictures of {subject}",
+            count,
+            subject=fields["subject"],
+        )
     if entry.act is Act.HIDE:
         return texts.gettext("{actor} hid pictures of {subject} for review", **fields)
     if entry.act is Act.EXPIRE:

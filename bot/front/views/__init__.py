@@ -15,6 +15,7 @@ from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
+from bot.front.views.review import REPORT_FORM, REVIEW_FORM, AppealButton, ReviewButton
 from bot.front.views.rules import RULE_FORM
 from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
@@ -26,6 +27,7 @@ from bot.front.views.wildcard import WILDCARD_FORM
 
 BUTTONS = (
     AgainButton,
+    AppealButton,
     AuditButton,
     CancelAllButton,
     CancelButton,
@@ -39,6 +41,7 @@ BUTTONS = (
     PublishButton,
     RecipeButton,
     RemixButton,
+    ReviewButton,
     ShowMenu,
     SingleButton,
     VaryButton,
@@ -50,6 +53,8 @@ FORMS = (
     PERMUTATIONS_FORM,
     RECIPE_FORM,
     REMIX_FORM,
+    REPORT_FORM,
+    REVIEW_FORM,
     RULE_FORM,
     SETTINGS_FORM,
     START_FORM,
@@ -61,6 +66,7 @@ __all__ = [
     "BUTTONS",
     "FORMS",
     "AgainButton",
+    "AppealButton",
     "AuditButton",
     "CancelAllButton",
     "CancelButton",
@@ -74,6 +80,7 @@ __all__ = [
     "PublishButton",
     "RecipeButton",
     "RemixButton",
+    "ReviewButton",
     "ShowMenu",
     "SingleButton",
     "VaryButton",
