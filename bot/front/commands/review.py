@@ -79,9 +79,7 @@ async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
     await while_unavailable(PATIENCE_SECONDS, change, acting(interaction), channel_id=channel_id)
     texts = services.texts(interaction)
     if channel_id is None:
-        said = texts.gettext(
-            "Nothing is shown in a channel any more; look with **/{show}**.", show=_show(interaction)
-        )
+        said = texts.gettext("No channel shows what waits; **{show}** does.", show=_show(interaction))
     else:
         said = texts.gettext("Moderators see here what waits for them.")
         if _everybody_sees(interaction):

@@ -216,14 +216,13 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
     verdict = judged([prompt], await rules_of(interaction), channel_id=interaction.channel_id)
-    if verdict is None:
-        said = texts.gettext("No rule refuses this prompt here.")
-    else:
-        said = _verdict(verdict, texts)
+    said = _verdict(verdict, texts)
     await interaction.edit_original_response(content=said)
 
 
-def _verdict(verdict: Verdict, texts: Texts) -> str:
+def _verdict(verdict: Verdict | None, texts: Texts) -> str:
+    if verdict is None:
+        return texts.gettext("No rule refuses this prompt here.")
     words = shown(", ".join(verdict.found), SHOWN_TERMS)
     fields = {"name": shown(verdict.rule.name, MAX_NAME), "words": words}
     if verdict.rule.action is Action.HOLD:
