@@ -63,6 +63,13 @@ def has_button(message: Message, custom_id: str) -> bool:
     return custom_id in str(message["components"])
 
 
+async def pictured(member: Member, message: Message) -> Message:
+    """A message once it shows its picture."""
+    return await member.wait_for_message(
+        lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
+    )
+
+
 async def says(member: Member, message: Message, words: str, *, channel: str | None = None) -> Message:
     """A message once it says some words."""
     return await member.wait_for_message(
@@ -204,9 +211,7 @@ async def test_reports_reach_moderators_and_enough_of_them_hide_the_picture(
     await mina.message_of(await mina.use("review channel", channel="general"), channel="general")
     assert "2 reports" in text_of(await mina.message_of(await mina.use("review limits", reports=2, hours=5)))
     _, message = await painted(served, ravi, "a rude gnome")
-    message = await ravi.wait_for_message(
-        lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
-    )
+    message = await pictured(ravi, message)
     form = await yuna.modal_of(await yuna.menu(message, REPORT))
     late = await mina.modal_of(await mina.menu(message, REPORT))
     told = await yuna.message_of(await yuna.submit(form, reason="ugly *hat*"))
@@ -221,7 +226,7 @@ async def test_reports_reach_moderators_and_enough_of_them_hide_the_picture(
     assert "waits for moderators" in await refusal(yuna, await yuna.menu(gone, REPORT))
     await says(wei, review, "2 members have reported this.", channel="general")
     await wei.press(review, "Approve")
-    await ravi.wait_for_message(lambda seen: seen["id"] == message["id"] and bool(seen["attachments"]))
+    await pictured(ravi, message)
 
 
 async def test_a_hold_survives_a_restart_and_of_two_fronts_one_posts_it(
@@ -249,7 +254,7 @@ async def test_a_hold_survives_a_restart_and_of_two_fronts_one_posts_it(
             *(store.reviews.decide(waiting.id, outcome, BY) for outcome in (Outcome.SHOWN, Outcome.SHOWN)),
             return_exceptions=True,
         )
-        await ravi.wait_for_message(lambda seen: seen["id"] == message["id"] and bool(seen["attachments"]))
+        await pictured(ravi, message)
         await says(wei, review, f"<@{MINA}>", channel="general")
         mine = [seen for seen in await wei.messages("general") if "a calm pond" in text_of(seen)]
         assert len(mine) == 1
