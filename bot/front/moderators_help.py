@@ -8,6 +8,7 @@ from discord import app_commands
 
 from bot.front.commands.audit import audit_command
 from bot.front.commands.moderate import moderate_group
+from bot.front.commands.policy import policy_group
 from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
 from bot.front.commands.style import style_group
@@ -42,7 +43,15 @@ def moderators_help(texts: Texts, names: Texts) -> str:
 
 
 def _commands(texts: Texts, names: Texts) -> Iterator[str]:
-    for group in (moderate_group(), rules_group(), review_group(), style_group(), wildcard_group()):
+    groups = (
+        moderate_group(),
+        policy_group(),
+        rules_group(),
+        review_group(),
+        style_group(),
+        wildcard_group(),
+    )
+    for group in groups:
         for command in group.commands:
             if isinstance(command, app_commands.Command):
                 yield _line((group.name, command.name), command.description, texts, names)

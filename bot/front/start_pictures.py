@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.files import KeptFile
+from bot.front.allowed import offers_here
 from bot.front.options import Asked, find_offer, start_from
 from bot.front.pictures import Picture
 from bot.front.services import Interaction, Services, sender_of, services_of
@@ -41,7 +42,7 @@ async def started_from(
         yield start_from(
             recipe,
             asked,
-            find_offer(recipe.model, services.offers),
+            find_offer(recipe.model, offers_here(interaction)),
             size=(picture.width, picture.height),
             picture=kept[0].name,
             mask=None if hole is None else kept[1].name,

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.holds import Hold, Outcome, Ruling
 from bot.jobs import Showing
+from bot.store.charges import recount
 from bot.store.rows import hold_values
 from bot.store.tables import images, jobs
 from bot.store.transitions import lock_job, renew
@@ -89,5 +90,7 @@ async def _change(
     changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
     job_ids = [each for each in locked if each in changed_ids]
     await connection.execute(sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(dict(values)))
+    for each in job_ids:
+        await recount(connection, each)  # what is withheld counts against no quota
     await renew(connection, job_ids, now=now)
     return job_ids

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,10 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.holds import Hold
 from bot.jobs import Caps, Job, Origin, Recipe, State
+from bot.quotas import Charge, with_left
 from bot.store import fairness
+from bot.store.added_images import add_images, new_job_id
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
+from bot.store.charges import NO_CHARGE, charge_job, refuse_over_quota
 from bot.store.copies import add_copy, copies_of, no_copy
 from bot.store.database import Verbs, insert
 from bot.store.deliveries import shown_by
@@ -26,11 +28,9 @@ from bot.store.moderation import is_paused
 from bot.store.rows import hold_values, load_job, load_jobs, origin_values, recipe_values
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
-from bot.store.tables import favourites, images, jobs, last_tags, start_pictures, virtual_clock
+from bot.store.tables import favourites, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 
-_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
-_ID_LENGTH = 8
 _NOT_PAUSED = jobs.c.paused == sa.false()
 RUNS = jobs.c.state == State.RUNNING
 WAITS, PAUSED = ((jobs.c.state == State.WAITING) & each for each in (_NOT_PAUSED, ~_NOT_PAUSED))
@@ -48,18 +48,22 @@ class Jobs(Verbs):
         caps: Caps = NO_CAPS,
         places: int = 1,
         hold: Hold | None = None,
+        charge: Charge = NO_CHARGE,
     ) -> Job:
         """Store a job and its images; a repeated interaction returns the job that it made first.
 
         Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
-        against the caps; with `hold` its pictures are held for review. Raises UserMistake `queue_full_user`,
-        `queue_full_server` or `queue_full` where a hard cap is reached.
+        against the caps, and its `charge` against quotas; with `hold` its pictures are held for review.
+        Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a hard cap is reached,
+        and where a quota is used up.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        return await self._accept(wanted, origin, weight, caps, places=places, hold=hold)
+        return await self._accept(
+            wanted, origin, weight=weight, caps=caps, places=places, charge=charge, hold=hold
+        )
 
     async def enqueue_again(
         self,
@@ -70,6 +74,7 @@ class Jobs(Verbs):
         caps: Caps = NO_CAPS,
         places: int = 1,
         hold: Hold | None = None,
+        charge: Charge = NO_CHARGE,
     ) -> Job:
         """Store a job of the same recipe, with the next seeds of its seed sequence.
 
@@ -80,7 +85,9 @@ class Jobs(Verbs):
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_in_sequence(connection, job_id)
 
-        return await self._accept(wanted, origin, weight, caps, places=places, hold=hold)
+        return await self._accept(
+            wanted, origin, weight=weight, caps=caps, places=places, charge=charge, hold=hold
+        )
 
     async def copy(
         self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
@@ -105,13 +112,24 @@ class Jobs(Verbs):
             return await load_jobs(connection, await copies_of(connection, [job_id]))
 
     async def _accept(
-        self, wish: Wish, origin: Origin, weight: float, caps: Caps, *, places: int, hold: Hold | None
+        self,
+        wish: Wish,
+        origin: Origin,
+        *,
+        weight: float,
+        caps: Caps,
+        places: int,
+        charge: Charge,
+        hold: Hold | None,
     ) -> Job:
         async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
             known = await job_of(connection, origin.interaction_id)
             if known is None:
                 await refuse_over(connection, caps, origin, places=places)
+                now = self._clock()
+                left = await refuse_over_quota(connection, origin, charge, now=now)
+                origin = replace(origin, policy=with_left(origin.policy, left))
                 room = await room_at_full_share(connection, caps, origin.user_id)
                 adding = Adding(
                     wish=wish,
@@ -120,18 +138,20 @@ class Jobs(Verbs):
                     places=places,
                     room=room,
                     hold=hold,
-                    now=self._clock(),
+                    now=now,
                 )
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
+                await charge_job(connection, known, origin, charge, now=now)
             job = await load_job(connection, known)
             changes.work = True
         return job
 
-    async def check_caps(self, origin: Origin, *, caps: Caps) -> None:
+    async def check_caps(self, origin: Origin, *, caps: Caps, charge: Charge = NO_CHARGE) -> None:
         """Raise the UserMistake that `enqueue` would raise now, before any work is done for the request."""
         async with self._database.read() as connection:
             if await job_of(connection, origin.interaction_id) is None:
                 await refuse_over(connection, caps, origin, only_looking=True)
+                await refuse_over_quota(connection, origin, charge, now=self._clock())
 
     async def cancel(self, job_id: str, *, user_id: int | None, by: By | None = None) -> Job:
         """Cancel the images of a job that are not final; a job that has ended stays as it is.
@@ -336,7 +356,7 @@ class Adding:
             {"share": share, "tag": tag, "lead": tag - virtual_time, "paused": paused}
             for tag, share in zip(tags, shares, strict=True)
         ]
-        await _add_images(connection, job_id, wanted.recipe, rows)
+        await add_images(connection, job_id, wanted.recipe, rows)
         if names := set(wanted.recipe.start_pictures):
             repeats = "seed_sequence" in wanted.place
             for name in sorted(names):
@@ -373,20 +393,3 @@ class Adding:
         shares = fairness.shares(one, count=recipe.variants, room=self.room)
         tags = fairness.tag_images(virtual_time=now.time, last_tag=now.tag, shares=shares)
         return now.time, tags, shares
-
-
-async def _add_images(
-    connection: AsyncConnection, job_id: str, recipe: Recipe, places: Sequence[Mapping[str, float]]
-) -> None:
-    values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps}
-    values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
-    rows = [
-        {**values, **place, "index": index, "seed": recipe.request(index).seed}
-        for index, place in enumerate(places)
-    ]
-    await connection.execute(sa.insert(images), rows)
-
-
-def new_job_id() -> str:
-    """Return a short random id that a person can read out."""
-    return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))

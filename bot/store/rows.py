@@ -108,6 +108,7 @@ def origin_values(origin: Origin) -> dict[str, Any]:
     """Return the origin as values of a job's row."""
     values = asdict(origin)
     del values["parent"]
+    values["policy"] = dict(origin.policy) or sa.null()
     if (parent := origin.parent) is not None:
         values |= {"parent_id": parent.job_id, "parent_index": parent.index, "descent": parent.descent}
         values |= {"parent_channel_id": parent.channel_id, "parent_message_id": parent.message_id}
@@ -150,6 +151,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             user_name=row.user_name,
             external=row.external,
             parent=_parent(row),
+            policy=row.policy or {},
         ),
         state=row.state,
         created_at=row.created_at,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from bot.metrics import Metrics, StoreMetrics
 from bot.store.appeals import Appeals
 from bot.store.batches import Batches
+from bot.store.charges import Charges
 from bot.store.clock import Clock
 from bot.store.database import Database, Shared
 from bot.store.deliveries import Deliveries
@@ -26,6 +27,7 @@ from bot.store.reporting import Reports
 from bot.store.retention import Retention
 from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews
+from bot.store.standing import Standings
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
@@ -55,6 +57,8 @@ class Store:
         reports     what members say about pictures
         appeals     what persons ask moderators to look at again
         policies    who may what in a server, its channels, and with its roles
+        charges     what requests count against quotas
+        standings   the restrictions and policies that hold for a person in a channel
         prompt_rules what the words of prompts may not say in a server
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
@@ -81,6 +85,8 @@ class Store:
         self.previews = Previews(shared)
         self.moderation = Moderation(shared)
         self.policies = Policies(shared)
+        self.charges = Charges(shared)
+        self.standings = Standings(shared)
         self.prompt_rules = PromptRules(shared)
         self.reviews = Reviews(shared)
         self.review_messages = ReviewMessages(shared)

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import NotYours, UnknownJob
 from bot.jobs import ALLOWED, State, state_of_job
 from bot.store import fairness
+from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
 from bot.store.review_rows import open_for_held
@@ -75,6 +76,7 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
     if not (state.final and changed.rowcount):
         return False
     await drop_previews(connection, job_id)
+    await recount(connection, job_id)
     await make_due(connection, job_id, now=now)
     await open_for_held(connection, job_id, now=now)
     return True

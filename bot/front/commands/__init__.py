@@ -10,8 +10,10 @@ from bot.front.commands.cancel import cancel_command
 from bot.front.commands.help import help_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
+from bot.front.commands.limits import limits_command
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
+from bot.front.commands.policy import policy_group
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.report import report_menu
@@ -41,7 +43,9 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         rules_group(),
         review_group(),
         privacy_command(),
+        limits_command(),
         moderate_group(),
+        policy_group(),
         audit_command(),
         help_command(),
     ]

@@ -20,9 +20,11 @@ from bot.front.command_tree import Command, Option, for_moderators, make_command
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.permissions import moderated_server
+from bot.front.policy_lines import whose
 from bot.front.services import Interaction, services_of
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Moderation
+from bot.store.policies import PolicyScope
 from bot.texts import MISTAKES, Moment, Texts, shown
 
 PAGE_ENTRIES = 10
@@ -45,6 +47,7 @@ ACTS = MappingProxyType(
         Act.HIDE: locale_str("Pictures hidden for review", words=True),
         Act.DECLINE: locale_str("Appeals declined", words=True),
         Act.REVIEW: locale_str("Settings of reviews", words=True),
+        Act.POLICY: locale_str("Policies", words=True),
     }
 )
 
@@ -189,6 +192,9 @@ def _said(entry: Entry, texts: Texts) -> str:
         return _said_of_rule(entry, fields["actor"], texts)
     if (said := _said_of_review(entry, texts, **fields)) is not None:
         return said
+    if entry.act is Act.POLICY:
+        policy = whose(PolicyScope(facts["scope"]), facts["id"], texts)
+        return texts.gettext("{actor} changed a policy: {policy}", actor=fields["actor"], policy=policy)
     return texts.ngettext(
         "{actor} deleted {count} request of {subject}",
         "{actor} deleted {count} requests of {subject}",

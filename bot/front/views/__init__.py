@@ -11,6 +11,7 @@ from bot.front.views.moderate import CLEAR_FORM
 from bot.front.views.more import MoreMenu
 from bot.front.views.originals import OriginalsButton
 from bot.front.views.permutations import PERMUTATIONS_FORM
+from bot.front.views.policy import POLICY_FORM
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
@@ -51,6 +52,7 @@ FORMS = (
     CLEAR_FORM,
     DELETE_FORM,
     PERMUTATIONS_FORM,
+    POLICY_FORM,
     RECIPE_FORM,
     REMIX_FORM,
     REPORT_FORM,

@@ -26,7 +26,7 @@ from bot.files.artifacts import Artifacts
 from bot.front import views
 from bot.front.commands import commands, paint_from, report, use_recipe
 from bot.sandbox.client import Member
-from bot.sandbox.community import PEOPLE
+from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.worker.worker import Worker
@@ -288,6 +288,7 @@ async def keep_order(evening: Evening) -> None:
     for name in ("add", "show", "remove"):
         assert await mina.suggested(f"rules {name}", "name", "no") == ["No fog"]
     await mina.answer(await mina.use("rules remove", name="No fog"))
+    await set_policies(evening)
     for hours in range(1, 7):  # more acts than a page of the log has
         await mina.answer(await mina.use("moderate block", member=member, hours=hours, reason="a test"))
         assert "a test" in text_of(await mina.answer(await mina.use("moderate show")))
@@ -308,6 +309,22 @@ async def keep_order(evening: Evening) -> None:
     exported = await mina.press(newest, views.AuditButton, kind="export")
     await mina.answer(exported, has=lambda seen: bool(seen["attachments"]))
     assert text_of(await mina.answer(await mina.use("audit", act="block")))
+
+
+async def set_policies(evening: Evening) -> None:
+    """Mina sets policies of the channel, a role and the server, and looks; Ravi reads his limits."""
+    mina, ravi, role = evening.mina, evening.ravi, str(MODERATORS_ID)
+    opened = await mina.use("policy set", what="quotas", where="channel")
+    await mina.answer(await mina.fill(opened, pictures_per_day="100", cool_down="0"))
+    opened = await mina.use("policy set", what="pictures", role=role)
+    await mina.answer(await mina.fill(opened, steps="4", loras="*"))
+    for what in ("who", "more"):
+        await mina.answer(await mina.fill(await mina.use("policy set", what=what)))
+    assert "100" in text_of(await mina.answer(await mina.use("policy show")))
+    assert "100" in text_of(await mina.answer(await mina.use("policy why", member=str(PEOPLE[1].id))))
+    assert "100" in text_of(await ravi.answer(await ravi.use("limits")))
+    await mina.answer(await mina.use("policy reset", role=role))
+    await mina.answer(await mina.use("policy reset", where="channel"))
 
 
 async def tidy_up(evening: Evening) -> None:

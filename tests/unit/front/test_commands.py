@@ -59,7 +59,9 @@ async def test_all_commands_are_there() -> None:
         "wildcard",
         "rules",
         "privacy",
+        "limits",
         "moderate",
+        "policy",
         "audit",
         "help",
     ]
@@ -201,10 +203,12 @@ async def test_any_change_is_registered(change: Any) -> None:
 
 async def test_commands_for_moderators_are_offered_in_servers_to_whoever_manages_messages() -> None:
     found = {command["name"]: command for command in await payload(OFFER)}
-    for name in ("rules", "moderate", "audit"):
+    for name in ("rules", "moderate", "policy", "audit"):
         assert found[name]["default_member_permissions"] == discord.Permissions(manage_messages=True).value
         assert (found[name]["contexts"], found[name]["integration_types"]) == ([0], [0])
-    others = [command for name, command in found.items() if name not in ("rules", "moderate", "audit")]
+    others = [
+        command for name, command in found.items() if name not in ("rules", "moderate", "policy", "audit")
+    ]
     assert all(command["default_member_permissions"] is None for command in others)
 
 
