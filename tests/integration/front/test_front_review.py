@@ -243,6 +243,11 @@ async def test_a_hold_survives_a_restart_and_of_two_fronts_one_posts_it(
     async with serving(sandbox, store, artifacts, config, name="first") as served:
         job, message = await painted(served, ravi, "a calm pond")
         await says(ravi, message, "waits for moderators")
+
+        async def is_noted() -> bool:
+            return await store.deliveries.undelivered(limit=1) == []
+
+        await until(is_noted)
     await store.policies.remove(PolicyScope.CHANNEL, ART, BY)
     async with (
         serving(sandbox, store, artifacts, config, name="second") as served,
