@@ -78,7 +78,7 @@ def test_the_longest_message_fits_and_covers_its_picture(language: str, kind: Ki
     showing = Showing.WITHHOLD if kind is Kind.APPEAL else Showing.HOLD
     job = replace(JOB, images=(replace(IMAGE, showing=showing),))
     review = replace(REVIEW, kind=kind, rule=LONG[:255])
-    content = review_content(due(review, job, reported=(LONG[:300],) * 3, count=3), Texts(language))
+    content = review_content(due(review, job, reported=(LONG[:300],) * 5, count=5), Texts(language))
     assert len(content.text) <= 4000
     (picture,) = content.pictures
     assert (picture.artifacts, picture.spoiler) == (("aa/1.png",), True)
