@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -115,8 +115,13 @@ def origin_values(origin: Origin) -> dict[str, Any]:
     return values
 
 
-def origin_from(values: dict[str, Any]) -> Origin:
-    """Return the origin that `origin_values` wrote, without its parent."""
+def origin_json(origin: Origin) -> dict[str, Any]:
+    """Return the origin as JSON values, without its parent."""
+    return {name: value for name, value in asdict(origin).items() if name != "parent"}
+
+
+def origin_from(values: Mapping[str, Any]) -> Origin:
+    """Return the origin that `origin_json` wrote."""
     return Origin(**{field.name: values[field.name] for field in fields(Origin) if field.name in values})
 
 

@@ -17,7 +17,7 @@ from bot.jobs import ImageRecord, Job, Showing, State
 from bot.store.auditing import Act, Entry
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review, ReviewSettings
-from bot.store.rows import origin_values, recipe_values
+from bot.store.rows import origin_json, recipe_values
 from bot.texts import LANGUAGES, Texts
 
 EN = Texts("en")
@@ -109,7 +109,7 @@ def test_a_message_about_an_erased_person_names_neither_them_nor_their_words() -
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_the_answer_to_an_appeal_names_the_prompt(language: str) -> None:
-    request = {"recipe": recipe_values(recipe(prompt="a *fog*")), "origin": origin_values(JOB.origin)}
+    request = {"recipe": recipe_values(recipe(prompt="a *fog*")), "origin": origin_json(JOB.origin)}
     appeal = replace(REVIEW, kind=Kind.APPEAL, job_id=None, request=request, outcome=Outcome.DECLINED)
     assert "a \\*fog\\*" in appeal_answer(appeal, Texts(language))
     waiting = review_content(due(replace(appeal, outcome=None), None), Texts(language))
