@@ -164,7 +164,8 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
 ) -> None:
     await served.store.reviews.set_settings(BY, channel_id=GENERAL)
     rules = served.store.prompt_rules
-    await rules.put(PromptRule(name="Blades", action=Action.HOLD, terms=("sword",)), BY)
+    opened = await mina.modal_of(await mina.use("rules add", name="Blades", action="hold"))
+    await mina.message_of(await mina.submit(opened, name="Blades", terms="sword", also=""))
     await rules.put(PromptRule(name="Fog", action=Action.REFUSE, terms=("fog",)), BY)
     job, _ = await painted(served, ravi, "a sword in a stone")
     assert job.hold is not None
