@@ -76,13 +76,12 @@ class ReviewOutbox:
             await rows.retry(due, seconds=seconds, trouble=str(error.refusal), lost=lost)
         except DeliveryDelayed as error:
             log.warning("the message of review %d is sent later: %s", due.review.id, error)
-            jitter = random.random()  # noqa: S311 - spreads load, guards nothing
-            await rows.retry(due, seconds=max(error.seconds, backoff(due.attempts, jitter)))
+            await rows.retry(due, seconds=max(error.seconds, _wait(due)))
         except StoreUnavailable:
             raise
         except Exception:
             log.exception("the message of review %d could not be sent; it is tried again", due.review.id)
-            await rows.retry(due, seconds=CLOSED_SECONDS)
+            await rows.retry(due, seconds=_wait(due))
         else:
             if due.place is None and message_id is None and due.review.outcome is None:
                 log.warning("server %d has no channel for reviews", due.review.guild_id)
@@ -176,3 +175,7 @@ class ReviewOutbox:
         """Return the sentences in the language of the server."""
         guild = self._client.get_guild(due.review.guild_id)
         return Texts.for_locale(str(guild.preferred_locale) if guild else "en")
+
+
+def _wait(due: DueReview) -> float:
+    return backoff(due.attempts, random.random())  # noqa: S311 - spreads load, guards nothing

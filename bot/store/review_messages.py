@@ -19,7 +19,8 @@ from bot.store.review_rows import Kind, Review, review_of, settings_of
 from bot.store.review_tables import reports, reviews
 from bot.store.rows import load_jobs
 
-LEASE_SECONDS = 120.0
+LEASE_SECONDS = 60.0
+FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
 SHOWN_REPORTS = 5
 
 
@@ -54,7 +55,7 @@ class ReviewMessages(Verbs):
         """Lease messages that are due, the longest due first."""
         await self._shared.tell_time()
         now = self._clock()
-        over = (reviews.c.next_try_at <= now) | (reviews.c.next_try_at > now + 10 * LEASE_SECONDS)
+        over = (reviews.c.next_try_at <= now) | (reviews.c.next_try_at > now + FURTHEST_RETRY)
         look = sa.select(reviews.c.id).where(over, reviews.c.kind != Kind.REFUSED.value)
         look = look.order_by(reviews.c.next_try_at).limit(limit).with_for_update(skip_locked=True)
         async with self._database.read() as connection:  # asked often, and seldom is there one
@@ -90,7 +91,8 @@ class ReviewMessages(Verbs):
     async def retry(self, due: DueReview, *, seconds: float, trouble: str = "", lost: bool = False) -> None:
         """Make the message due again in some seconds; with `lost`, in a new message."""
         same = (reviews.c.id == due.review.id) & (reviews.c.fencing_token == due.fencing_token)
-        values: dict[str, Any] = {"next_try_at": self._clock() + seconds, "attempts": reviews.c.attempts + 1}
+        again_at = self._clock() + min(seconds, FURTHEST_RETRY)
+        values: dict[str, Any] = {"next_try_at": again_at, "attempts": reviews.c.attempts + 1}
         values |= {"trouble": trouble} | ({"message_id": None, "channel_id": None} if lost else {})
         async with self._database.write() as connection:
             await connection.execute(sa.update(reviews).where(same).values(values))

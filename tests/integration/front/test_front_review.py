@@ -91,6 +91,7 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
     review = await review_of(wei, "a quiet pond")
     assert review["attachments"][0]["filename"].startswith("SPOILER_")
     assert f"<@{RAVI}>" in text_of(review)
+    await until(lambda: is_linked(served.store))
     listed = text_of(await mina.message_of(await mina.use("review show")))
     assert f"https://discord.com/channels/{GUILD_ID}/{GENERAL}/{review['id']}" in listed
     denied = await ravi.press(review, "Approve")
@@ -106,10 +107,18 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
     assert (entry.actor_id, entry.subject_id, entry.after) == (WEI, RAVI, {"kind": "hold", "job": job.id})
 
 
+async def is_linked(store: Store) -> bool:
+    return all(review.message_id for review in await store.reviews.waiting(GUILD_ID, limit=9))
+
+
 async def refusal_in(member: Member, interaction: str) -> str:
     """The sentence that one member alone is told in the moderators' channel."""
     message = await member.wait_for_message(
-        lambda seen: ephemeral(seen) and (seen.get("interaction_metadata") or {}).get("id") == interaction,
+        lambda seen: (
+            ephemeral(seen)
+            and bool(text_of(seen).strip())
+            and (seen.get("interaction_metadata") or {}).get("id") == interaction
+        ),
         channel="general",
     )
     return text_of(message)
@@ -224,7 +233,7 @@ async def test_reports_reach_moderators_and_enough_of_them_hide_the_picture(
     assert "The picture is hidden until they have looked at it." in hidden
     gone = await says(ravi, message, "1 picture was reported and is hidden")
     assert gone["attachments"] == []
-    assert "waits for moderators" in await refusal(yuna, await yuna.menu(gone, REPORT))
+    assert "운영자의 확인을 기다리고" in await refusal(yuna, await yuna.menu(gone, REPORT))
     await says(wei, review, "2 members have reported this.", channel="general")
     await wei.press(review, "Approve")
     await pictured(ravi, message)
