@@ -22,6 +22,7 @@ from bot.texts import MISTAKES, Moment, Texts
 from sdjax_engine.request import Offer
 
 SHOWN_SIZES = 12
+MODELS = "models"  # a key of a policy
 ALLOWED = ("steps", "variants", "loras", "start_pictures", "private", "cool_down")
 """The keys of a policy that people are told, as far as something is said about them."""
 
@@ -74,6 +75,6 @@ def limit_lines(
             yield key_line(key, value, texts)
     allowed = [offer for offer in offers_within(offers, policy) if allows(policy.models, offer.model)]
     sizes = dict.fromkeys(chain.from_iterable(offer.sizes for offer in allowed))
-    yield key_line("models", [offer.model for offer in allowed], texts)
+    yield key_line(MODELS, [offer.model for offer in allowed], texts)
     named = ", ".join(size_name(size) for size in list(sizes)[:SHOWN_SIZES])
     yield texts.line(texts.gettext("Sizes: {sizes}", sizes=named), mark="- ")

@@ -64,7 +64,12 @@ def policy_group() -> Group:
             name="policy",
             description=described,
             commands=[
-                _command("set", locale_str("Change a policy, in a form."), set_policy, [what, *_scopes()]),
+                _command(
+                    "set",
+                    locale_str("Change a policy, in a form; for who manages the server."),
+                    set_policy,
+                    [what, *_scopes()],
+                ),
                 _command("show", locale_str("Show the policies of this server."), show_policies),
                 _command(
                     "why", locale_str("Explain rule by rule what a member may do here."), explain, [member]

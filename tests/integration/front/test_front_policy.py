@@ -97,14 +97,14 @@ async def test_only_who_manages_the_server_changes_policies_and_moderators_may_l
 ) -> None:
     with pytest.raises(RefusedByClient):
         await ravi.use("policy show")
-    assert "لا سياسات" in await refusal(omar, await omar.use("policy show"))
+    assert "no policies here yet" in await refusal(omar, await omar.use("policy show"))
     assert await refusal(omar, await omar.use("policy why", member=str(RAVI)))
     offer_to_all(served.sandbox)
     for name, options in (("set", {"what": "who"}), ("reset", {})):
         assert await refusal(ravi, await ravi.use(f"policy {name}", **options)) == RIGHT
     for name, options in (("show", {}), ("why", {"member": str(OMAR)})):
         assert "may manage messages" in await refusal(ravi, await ravi.use(f"policy {name}", **options))
-    assert "يدير هذا الخادم" in await refusal(omar, await omar.use("policy reset"))
+    assert await refusal(omar, await omar.use("policy reset")) == RIGHT
     assert await served.store.policies.all_of(GUILD_ID) == []
 
 
@@ -122,8 +122,9 @@ async def test_every_way_to_a_picture_keeps_within_the_policy(
     form = await ravi.modal_of(await ravi.press(message, "Remix"))
     assert "20" in await refusal(ravi, await ravi.submit(form, prompt="a tree", settings="steps 25"))
     assert "20" in await refusal(ravi, await ravi.imagine(prompt="a tree", steps=21))
-    form = await ravi.modal_of(await ravi.imagine(prompt="a {red, blue} tree", steps=25))
-    assert "20" in await refusal(ravi, await ravi.submit(form))
+    assert "20" in await refusal(ravi, await ravi.imagine(prompt="a {red, blue} tree", steps=25))
+    form = await ravi.modal_of(await ravi.imagine(prompt="a {red, blue} tree"))
+    assert "20" in await refusal(ravi, await ravi.submit(form, settings="steps 25"))
     form = await mina.modal_of(await mina.menu(text, "Use this recipe"))
     assert "20" in await refusal(mina, await mina.submit(form))
     await put(served, steps=None)
@@ -172,7 +173,7 @@ async def test_a_quota_is_counted_told_and_given_back(
     assert "Pictures a day: 5 of 9 left." in limits
     await served.store.jobs.cancel((await job_of(served.store, "a boat")).id, user_id=RAVI)
     await queued(ravi, "a tree", variants=2)
-    assert "Pictures an hour: 1 of 1 left." in await refusal(yuna, await yuna.use("limits"))
+    assert "1장 중 1장 남음" in await refusal(yuna, await yuna.use("limits"))
     await put(served, cool_down=600)
     await put(served, PolicyScope.ROLE, artist, cool_down=None)
     told = await refusal(ravi, await ravi.imagine(prompt="a house"))
