@@ -28,6 +28,13 @@ class Act(StrEnum):
     POLICY = "policy"
     DELETE = "delete"
     CANCEL = "cancel"
+    APPROVE = "approve"
+    COVER = "cover"
+    REJECT = "reject"
+    EXPIRE = "expire"
+    HIDE = "hide"
+    DECLINE = "decline"
+    REVIEW = "review"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,8 @@ from bot.store.files import let_go
 from bot.store.moderation import Kind
 from bot.store.policy_tables import policies
 from bot.store.preferences import Scope
+from bot.store.review_rows import erase_from_reviews, withdraw
+from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows import load_jobs, recipe_from, recipe_values
 from bot.store.tables import (
     departures,
@@ -33,7 +35,8 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, policies, restrictions)
+_KEPT = (styles, wildcards, prompt_rules, policies, restrictions, reviews, reports, review_settings)
+OF_SERVERS = (jobs, preferences, *_KEPT)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
@@ -72,6 +75,7 @@ class Erasure(Verbs):
             for job_id in locked:
                 await cancel_images(connection, job_id, now=now)  # images that never ran are refunded
             names = await files_of(connection, locked)
+            await withdraw(connection, locked, now=now)
             await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(locked)))
             unneeded = await let_go_unneeded(connection, names, now=now)
             changes.cancelled = True
@@ -94,7 +98,7 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
-                for kept in (styles, wildcards, prompt_rules, policies, restrictions):
+                for kept in _KEPT:
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
 
@@ -103,8 +107,10 @@ class Erasure(Verbs):
 
         A block of the person stays until it ends.
         """
+        number, now = erased_number(), self._clock()
         async with self._database.write() as connection:
-            await replace_person(connection, user_id, erased_number())
+            await replace_person(connection, user_id, number)
+            await erase_from_reviews(connection, user_id, number, now=now)
 
     async def servers(self) -> set[int]:
         """Return the servers of which anything is stored, except servers that the bot never was in."""
@@ -167,6 +173,7 @@ async def forget_words(connection: AsyncConnection, job_id: str) -> None:
     )
     values: dict[str, Any] = {"recipe": recipe_values(silent), "interaction_token": ""}
     values |= {"token_expires_at": 0.0, "user_name": ""}
+    values |= {"hold_rule": "", "ruling_reason": ""}
     await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
     # The notes quote the cut end of a prompt.
     await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(notes=sa.null()))

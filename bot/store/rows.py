@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, State
+from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, State
 from bot.store.tables import images, jobs
 from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
 
@@ -85,6 +86,7 @@ async def load_job(connection: AsyncConnection, job_id: str) -> Job:
 
 
 def _image(row: Any) -> ImageRecord:
+    secret = row.showing in (Showing.HOLD, Showing.WITHHOLD)
     return ImageRecord(
         id=row.id,
         job_id=row.job_id,
@@ -92,12 +94,13 @@ def _image(row: Any) -> ImageRecord:
         seed=row.seed,
         state=row.state,
         step=row.step,
-        artifact=row.artifact,
+        artifact=None if secret else row.artifact,
         failure=row.failure,
         trouble=row.trouble,
         furthest=row.furthest,
         notes=notes_from(row.notes),
         showing=row.showing,
+        held=row.artifact if secret else None,
     )
 
 
@@ -110,6 +113,16 @@ def origin_values(origin: Origin) -> dict[str, Any]:
         values |= {"parent_id": parent.job_id, "parent_index": parent.index, "descent": parent.descent}
         values |= {"parent_channel_id": parent.channel_id, "parent_message_id": parent.message_id}
     return values
+
+
+def origin_json(origin: Origin) -> dict[str, Any]:
+    """Return the origin as JSON values, without its parent."""
+    return {name: value for name, value in asdict(origin).items() if name != "parent"}
+
+
+def origin_from(values: Mapping[str, Any]) -> Origin:
+    """Return the origin that `origin_json` wrote."""
+    return Origin(**{field.name: values[field.name] for field in fields(Origin) if field.name in values})
 
 
 def _parent(row: Any) -> Parent | None:
@@ -154,7 +167,22 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
         images=of_job,
         deleted_at=row.deleted_at,
         slowed=row.slowed,
+        hold=_hold(row),
+        ruling=_ruling(row),
     )
+
+
+def hold_values(hold: Hold | None) -> dict[str, Any]:
+    """Return why a job is held as values of its row."""
+    return {} if hold is None else {"hold": hold.cause.value, "hold_rule": hold.rule}
+
+
+def _hold(row: Any) -> Hold | None:
+    return None if row.hold is None else Hold(cause=Cause(row.hold), rule=row.hold_rule)
+
+
+def _ruling(row: Any) -> Ruling | None:
+    return None if row.ruling is None else Ruling(outcome=Outcome(row.ruling), reason=row.ruling_reason)
 
 
 def among(table: sa.Table, *states: State) -> sa.ColumnElement[bool]:

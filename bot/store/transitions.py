@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from bot.store import fairness
 from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
+from bot.store.review_rows import open_for_held
 from bot.store.tables import deliveries, images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
@@ -77,6 +78,7 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
     await drop_previews(connection, job_id)
     await recount(connection, job_id)
     await make_due(connection, job_id, now=now)
+    await open_for_held(connection, job_id, now=now)
     return True
 
 
@@ -87,6 +89,20 @@ async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> N
         .values(job_id=job_id, kind=RESULT, created_at=now, attempts=0, next_try_at=now)
         .on_conflict_do_nothing()
     )
+
+
+async def renew(connection: AsyncConnection, job_ids: Sequence[str], *, now: float) -> None:
+    """Make the results of locked jobs due again, as their messages must show something else.
+
+    An attempt that is under way marks nothing any more. A result that was settled goes to any front, as its
+    own may be gone.
+    """
+    mine = deliveries.c.job_id.in_(job_ids) & (deliveries.c.kind == RESULT)
+    settled = sa.select(deliveries.c.job_id).where(mine, deliveries.c.outcome.is_not(None))
+    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(settled)).values(front=None))
+    anew = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now, "created_at": now}
+    token = {"fencing_token": deliveries.c.fencing_token + 1}
+    await connection.execute(sa.update(deliveries).where(mine).values({**anew, **token}))
 
 
 async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float) -> bool:

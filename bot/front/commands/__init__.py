@@ -16,6 +16,8 @@ from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.policy import policy_group
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.report import report_menu
+from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
@@ -39,6 +41,7 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         style_group(),
         wildcard_group(),
         rules_group(),
+        review_group(),
         privacy_command(),
         limits_command(),
         moderate_group(),
@@ -50,4 +53,4 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
 
 def menus() -> list[MessageMenu]:
     """Return the commands in the menu of every message."""
-    return [use_recipe_menu(), paint_from_menu()]
+    return [use_recipe_menu(), paint_from_menu(), report_menu()]

@@ -40,6 +40,13 @@ ACTS = MappingProxyType(
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
+        Act.APPROVE: locale_str("Pictures let through", words=True),
+        Act.COVER: locale_str("Pictures covered", words=True),
+        Act.REJECT: locale_str("Pictures rejected", words=True),
+        Act.EXPIRE: locale_str("Reviews that ran out of time", words=True),
+        Act.HIDE: locale_str("Pictures hidden for review", words=True),
+        Act.DECLINE: locale_str("Appeals declined", words=True),
+        Act.REVIEW: locale_str("Settings of reviews", words=True),
         Act.POLICY: locale_str("Policies", words=True),
     }
 )
@@ -183,6 +190,8 @@ def _said(entry: Entry, texts: Texts) -> str:
         return texts.gettext("{actor} cancelled a request of {subject}", **fields)
     if entry.act is Act.RULE:
         return _said_of_rule(entry, fields["actor"], texts)
+    if (said := _said_of_review(entry, texts, **fields)) is not None:
+        return said
     if entry.act is Act.POLICY:
         policy = whose(PolicyScope(facts["scope"]), facts["id"], texts)
         return texts.gettext("{actor} changed a policy: {policy}", actor=fields["actor"], policy=policy)
@@ -192,6 +201,31 @@ def _said(entry: Entry, texts: Texts) -> str:
         facts.get("requests", 1),
         **fields,
     )
+
+
+def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:
+    if entry.act is Act.APPROVE:
+        return texts.gettext("{actor} let pictures of {subject} through", **fields)
+    if entry.act is Act.COVER:
+        return texts.gettext("{actor} let pictures of {subject} through, covered", **fields)
+    if entry.act is Act.REJECT:
+        return texts.gettext("{actor} rejected pictures of {subject}", **fields)
+    if entry.act is Act.DECLINE:
+        return texts.gettext("{actor} declined an appeal of {subject}", **fields)
+    if entry.act is Act.REVIEW:
+        return texts.gettext("{actor} changed how reviews are done", actor=fields["actor"])
+    if entry.act is Act.HIDE and (count := (entry.after or {}).get("reports")):
+        return texts.ngettext(
+            "{count} report hid pictures of {subject}",
+            "{count} reports hid pictures of {subject}",
+            count,
+            subject=fields["subject"],
+        )
+    if entry.act is Act.HIDE:
+        return texts.gettext("{actor} hid pictures of {subject} for review", **fields)
+    if entry.act is Act.EXPIRE:
+        return texts.gettext("nobody reviewed pictures of {subject} in time", subject=fields["subject"])
+    return None
 
 
 def _said_of_rule(entry: Entry, actor: str, texts: Texts) -> str:

@@ -16,6 +16,7 @@ from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
+from bot.front.views.review import REPORT_FORM, REVIEW_FORM, AppealButton, ReviewButton
 from bot.front.views.rules import RULE_FORM
 from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
@@ -27,6 +28,7 @@ from bot.front.views.wildcard import WILDCARD_FORM
 
 BUTTONS = (
     AgainButton,
+    AppealButton,
     AuditButton,
     CancelAllButton,
     CancelButton,
@@ -40,6 +42,7 @@ BUTTONS = (
     PublishButton,
     RecipeButton,
     RemixButton,
+    ReviewButton,
     ShowMenu,
     SingleButton,
     VaryButton,
@@ -52,6 +55,8 @@ FORMS = (
     POLICY_FORM,
     RECIPE_FORM,
     REMIX_FORM,
+    REPORT_FORM,
+    REVIEW_FORM,
     RULE_FORM,
     SETTINGS_FORM,
     START_FORM,
@@ -63,6 +68,7 @@ __all__ = [
     "BUTTONS",
     "FORMS",
     "AgainButton",
+    "AppealButton",
     "AuditButton",
     "CancelAllButton",
     "CancelButton",
@@ -76,6 +82,7 @@ __all__ = [
     "PublishButton",
     "RecipeButton",
     "RemixButton",
+    "ReviewButton",
     "ShowMenu",
     "SingleButton",
     "VaryButton",

@@ -58,6 +58,7 @@ async def test_all_commands_are_there() -> None:
         "style",
         "wildcard",
         "rules",
+        "review",
         "privacy",
         "limits",
         "moderate",
