@@ -25,6 +25,7 @@ class Act(StrEnum):
     RESUME = "resume"
     CLEAR = "clear"
     RULE = "rule"
+    POLICY = "policy"
     DELETE = "delete"
     CANCEL = "cancel"
 

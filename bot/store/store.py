@@ -16,6 +16,7 @@ from bot.store.jobs import Jobs
 from bot.store.leases import Leases
 from bot.store.moderation import Moderation
 from bot.store.offers import Offers
+from bot.store.policies import Policies
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
 from bot.store.previews import Previews
@@ -45,6 +46,7 @@ class Store:
         favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
+        policies    who may what in a server, its channels, and with its roles
         prompt_rules what the words of prompts may not say in a server
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
@@ -70,6 +72,7 @@ class Store:
         self.favourites = Favourites(shared)
         self.previews = Previews(shared)
         self.moderation = Moderation(shared)
+        self.policies = Policies(shared)
         self.prompt_rules = PromptRules(shared)
 
     @classmethod
