@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from bot.levels import Level
 from sdjax_engine.request import (
     Lane,
     Lora,
@@ -24,6 +25,7 @@ from sdjax_engine.request import (
     SecondPass,
     Variation,
 )
+from sdjax_engine.scores import PictureScores
 
 MAX_VARIANTS = 9
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
@@ -156,29 +158,16 @@ def _steps_run(steps: int, strength: float) -> int:
 
 
 class Showing(StrEnum):
-    """How a picture is shown: openly, as a spoiler, or not at all."""
+    """How a picture is shown: openly, as a spoiler, not before moderators decide, or not at all."""
 
     SHOW = "show"
     SPOILER = "spoiler"
+    HOLD = "hold"
     WITHHOLD = "withhold"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SafetyPolicy:
-    """How flagged pictures are shown, in age-restricted channels and elsewhere."""
-
-    elsewhere: Showing = Showing.WITHHOLD
-    age_restricted: Showing = Showing.SPOILER
-
-    def showing(self, safety: SafetyScores | None, *, age_restricted: bool) -> Showing:
-        """Return how a picture with these scores is shown; without scores, openly."""
-        if safety is None or not safety.flagged:
-            return Showing.SHOW
-        return self.flagged(age_restricted=age_restricted)
-
-    def flagged(self, *, age_restricted: bool) -> Showing:
-        """Return how a flagged picture is shown."""
-        return self.age_restricted if age_restricted else self.elsewhere
+Showings = tuple[Showing, Showing, Showing]
+"""How pictures of the levels 1, 2 and 3 are shown (`bot.levels`)."""
 
 
 class Descent(StrEnum):
@@ -219,7 +208,7 @@ class Origin:
     that answers, None for the first front that looks. `message_id` is the answer's id, once Discord has
     returned it, stored so that a front finds the message after a kill. `user_name` is the person's display
     name, for moderators; empty if unknown. `age_restricted` is true for a channel that Discord shows to
-    adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
+    adults only. `showings` say how pictures of each level are shown, where a policy says so. `parent` is the job whose button asked for this one. An `external` channel is one without the
     bot, which the person has in their own account.
     """
 
@@ -240,15 +229,22 @@ class Origin:
     user_name: str = ""
     parent: Parent | None = None
     external: bool = False
+    showings: Showings | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """Facts found while painting: how the prompts were read, and the safety checker's scores."""
+    """Facts found while painting: how the prompts were read, and what was found of the picture.
+
+    `safety` and `classified` are the scores of the safety checker and of the picture classifier, `level` what
+    follows from them.
+    """
 
     prompt: PromptFacts | None = None
     negative_prompt: PromptFacts | None = None
     safety: SafetyScores | None = None
+    classified: PictureScores | None = None
+    level: Level = Level.NONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,6 +334,7 @@ class Claim:
     init_image: str | None = None
     mask_image: str | None = None
     age_restricted: bool = False
+    showings: Showings | None = None
     fencing_token: int
     expires_at: float
 

@@ -31,6 +31,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "model or size. Send the picture, or choose another.",
         "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
         "Send the picture, or choose another.",
+        "start_unfit": "The picture to start from is unfit for this channel: choose another.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
         "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
     }

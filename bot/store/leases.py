@@ -22,7 +22,7 @@ from bot.store.database import Verbs, insert
 from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
-from bot.store.rows import among, load_job, notes_values, recipe_from
+from bot.store.rows import among, load_job, notes_values, recipe_from, showings_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from sdjax_engine.request import Lane
@@ -223,7 +223,7 @@ async def _first_images(
     # Both rows are locked without waiting, so a claim is never part of a deadlock.
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
-        .add_columns(jobs.c.recipe, jobs.c.age_restricted)
+        .add_columns(jobs.c.recipe, jobs.c.age_restricted, jobs.c.showings)
         .join(jobs)
         .where(NEXT, ~IS_PAUSED, ours)
         .order_by(images.c.tag, images.c.id)
@@ -293,6 +293,7 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
         init_image=recipe.init_image,
         mask_image=recipe.mask_image,
         age_restricted=row.age_restricted,
+        showings=showings_from(row.showings),
         fencing_token=fencing_token,
         expires_at=expires_at,
     )

@@ -10,9 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, State
+from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
+from bot.levels import Level
 from bot.store.tables import images, jobs
 from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
+from sdjax_engine.scores import PictureScores
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -60,7 +62,12 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
     if safety is not None:
         scores = {name: tuple(safety[name]) for name in ("concepts", "special_care")}
         safety = SafetyScores(flagged=safety["flagged"], **scores)
-    return Notes(safety=safety, **{name: facts and PromptFacts(**facts) for name, facts in known.items()})
+    classified = known.pop("classified", None)
+    if classified is not None:
+        classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
+    level = Level(known.pop("level", Level.NONE))
+    facts = {name: said and PromptFacts(**said) for name, said in known.items()}
+    return Notes(safety=safety, classified=classified, level=level, **facts)
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:
@@ -105,10 +112,19 @@ def origin_values(origin: Origin) -> dict[str, Any]:
     """Return the origin as values of a job's row."""
     values = asdict(origin)
     del values["parent"]
+    values["showings"] = None if origin.showings is None else ",".join(origin.showings)
     if (parent := origin.parent) is not None:
         values |= {"parent_id": parent.job_id, "parent_index": parent.index, "descent": parent.descent}
         values |= {"parent_channel_id": parent.channel_id, "parent_message_id": parent.message_id}
     return values
+
+
+def showings_from(stored: str | None) -> Showings | None:
+    """Return how pictures of each level are shown, as `origin_values` wrote it."""
+    if stored is None:
+        return None
+    mild, explicit, extreme = map(Showing, stored.split(","))
+    return mild, explicit, extreme
 
 
 def _parent(row: Any) -> Parent | None:
@@ -141,6 +157,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             front=row.front,
             user_name=row.user_name,
             external=row.external,
+            showings=showings_from(row.showings),
             parent=_parent(row),
         ),
         state=row.state,

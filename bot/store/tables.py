@@ -68,6 +68,7 @@ jobs = sa.Table(
     sa.Column("parent_message_id", sa.BigInteger),
     sa.Column("descent", _Descent),  # null without a parent
     sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # where the bot is not
+    sa.Column("showings", sa.String(32)),  # of pictures of the levels 1, 2 and 3, where a policy says so
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
     sa.Index(None, "state", "paused", "tag", "interaction_id"),  # the fair order of all jobs

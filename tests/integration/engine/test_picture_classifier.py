@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import fitted
 from sdjax_engine.startup.picture_classifiers import add_picture_classifiers
 
+DEADLINE = 120.0
 LABELS = frozenset({"drawing", "bare", "gore"})
 
 
@@ -80,7 +82,10 @@ def test_every_picture_has_the_references_probabilities_beside_others_and_alone(
 def test_a_start_picture_is_judged_before_anything_is_painted_from_it(
     judging: tuple[Engine, list[str]], folder: Path, engine: Engine
 ) -> None:
-    start = fitted(FROM_PICTURE)
+    file = io.BytesIO()
+    noise = np.random.default_rng(3).integers(0, 256, (40, 40, 3), dtype=np.uint8)
+    Pictures.fromarray(noise).save(file, format="PNG")
+    start = fitted(like(init_image=file.getvalue(), strength=0.5))
     assert start is not None
     found = judging[0].judge("tiny", start.pixels)
     assert found is not None
@@ -105,6 +110,6 @@ def test_without_room_for_the_classifier_nothing_starts(
     checkpoint: Path, folder: Path, model: LoadedModel, compiler: Compiler
 ) -> None:
     narrow = Residency(compiler.mesh, 10_000)
-    with pytest.raises(DevicesFailed, match="has no .* for the picture classifier"):
+    with pytest.raises(DevicesFailed, match=r"has no .* for the picture classifier"):
         add_picture_classifiers(config_of(checkpoint, folder, None), {"tiny": model}, compiler, narrow)
     assert model.classifier is None
