@@ -208,8 +208,9 @@ class Origin:
     that answers, None for the first front that looks. `message_id` is the answer's id, once Discord has
     returned it, stored so that a front finds the message after a kill. `user_name` is the person's display
     name, for moderators; empty if unknown. `age_restricted` is true for a channel that Discord shows to
-    adults only. `showings` say how pictures of each level are shown, where a policy says so. `parent` is the job whose button asked for this one. An `external` channel is one without the
-    bot, which the person has in their own account.
+    adults only. `showings` say how pictures of each level are shown, where a policy says so. `parent` is the
+    job whose button asked for this one. An `external` channel is one without the bot, which the person has in
+    their own account.
     """
 
     interaction_id: int
@@ -237,7 +238,7 @@ class Notes:
     """Facts found while painting: how the prompts were read, and what was found of the picture.
 
     `safety` and `classified` are the scores of the safety checker and of the picture classifier, `level` what
-    follows from them.
+    follows from them. `known` is true for a picture that is withheld because it is like a blocked one.
     """
 
     prompt: PromptFacts | None = None
@@ -245,6 +246,7 @@ class Notes:
     safety: SafetyScores | None = None
     classified: PictureScores | None = None
     level: Level = Level.NONE
+    known: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,6 +335,7 @@ class Claim:
     steps: int
     init_image: str | None = None
     mask_image: str | None = None
+    guild_id: int | None = None
     age_restricted: bool = False
     showings: Showings | None = None
     fencing_token: int

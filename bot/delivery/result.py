@@ -32,6 +32,8 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
         "Send the picture, or choose another.",
         "start_unfit": "The picture to start from is unfit for this channel: choose another.",
+        "start_known": "The picture to start from is blocked here, or very like a blocked picture. "
+        "Choose another.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
         "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
     }
@@ -69,7 +71,13 @@ def ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
 def _judged(job: Job, texts: Texts) -> Iterator[str]:
     """Return the sentence about the safety checker, where it changed what is shown."""
     shown_as = Counter(image.showing for image in job.images)
-    if withheld := shown_as[Showing.WITHHOLD]:
+    if known := sum(image.notes.known for image in job.images):
+        yield texts.ngettext(
+            "{count} picture is not shown: it is very like a picture that is blocked here.",
+            "{count} pictures are not shown: they are very like pictures that are blocked here.",
+            known,
+        )
+    if withheld := shown_as[Showing.WITHHOLD] - known:
         yield texts.ngettext(
             "{count} picture is not shown: the safety checker found it unfit for this channel.",
             "{count} pictures are not shown: the safety checker found them unfit for this channel.",

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from discord import app_commands
 
 from bot.front.commands.audit import audit_command
+from bot.front.commands.known import known_group
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.rules import rules_group
 from bot.front.commands.style import style_group
+from bot.front.commands.whose import whose_command
 from bot.front.commands.wildcard import wildcard_group
 from bot.texts import Texts
 
@@ -37,12 +39,12 @@ def moderators_help(texts: Texts, names: Texts) -> str:
 
 
 def _commands(texts: Texts, names: Texts) -> Iterator[str]:
-    for group in (moderate_group(), rules_group(), style_group(), wildcard_group()):
+    for group in (moderate_group(), rules_group(), known_group(), style_group(), wildcard_group()):
         for command in group.commands:
             if isinstance(command, app_commands.Command):
                 yield _line((group.name, command.name), command.description, texts, names)
-    audit = audit_command()
-    yield _line((audit.name,), audit.description, texts, names)
+    for alone in (whose_command(), audit_command()):
+        yield _line((alone.name,), alone.description, texts, names)
 
 
 def _line(path: tuple[str, ...], description: str, texts: Texts, names: Texts) -> str:

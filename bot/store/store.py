@@ -13,6 +13,7 @@ from bot.store.favourites import Favourites
 from bot.store.files import Files
 from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
+from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.moderation import Moderation
 from bot.store.offers import Offers
@@ -46,6 +47,7 @@ class Store:
         favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
+        known       whose a picture is, and which pictures are blocked
         policies    who may what in a server, its channels, and with its roles
         prompt_rules what the words of prompts may not say in a server
 
@@ -72,6 +74,7 @@ class Store:
         self.favourites = Favourites(shared)
         self.previews = Previews(shared)
         self.moderation = Moderation(shared)
+        self.known = Known(shared)
         self.policies = Policies(shared)
         self.prompt_rules = PromptRules(shared)
 

@@ -78,5 +78,5 @@ def _spec(model: ModelConfig) -> ModelSpec:
         lora_rank=model.lora_rank,
         preview_decoder=model.preview_decoder or None,
         picture_classifier=model.picture_classifier or None,
-        picture_labels=frozenset(model.picture_levels),
+        picture_labels=frozenset(model.picture_levels) if model.picture_classifier else None,
     )

@@ -20,11 +20,13 @@ from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
 from bot.retries import while_unavailable
+from bot.store.known import NO_HASHES, Hashes
 from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging
+from bot.worker.known import KnownPictures
 from bot.worker.preview_files import encode_preview
 from bot.worker.repaint import PNG, Repaint, metadata_of
 from bot.worker.side_tasks import keep_running
@@ -76,6 +78,7 @@ class Worker:
         self._drain_seconds = drain_seconds
         self._grace_seconds = grace_seconds
         self._judging = Judging(engine, rules)
+        self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
         self._starts = StartPictures()
         self._repaint = Repaint(engine, store, artifacts, starts=self._starts, retry_seconds=lease_seconds)
         self._metrics = metrics or Metrics().worker
@@ -227,6 +230,7 @@ class Worker:
         claim = held.claim
         request = await self._complete(held)
         start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
+        held.start_hash = await self._known.check_start(claim, request.init_image)
         held.most_open = await self._judging.judge_start(claim, start)
         if held.lost:
             return None
@@ -253,7 +257,9 @@ class Worker:
         """Keep the picture, and record how it is shown. A withheld picture is not kept, only its scores."""
         claim = held.claim
         judged = self._judging.judge(claim, image, held.most_open)
-        showing, withheld = judged.showing, judged.showing is Showing.WITHHOLD
+        known = await self._known.look_up(claim, image.pixels)
+        showing = Showing.WITHHOLD if known.blocked else judged.showing
+        withheld = showing is Showing.WITHHOLD
         artifact = None if withheld else await self._keep(claim, image)
         notes = Notes(
             prompt=image.prompt,
@@ -261,11 +267,18 @@ class Worker:
             safety=image.safety,
             classified=image.classified,
             level=judged.level,
+            known=known.blocked,
         )
+        hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
 
         def complete() -> Awaitable[Job]:
             return self._store.leases.complete(
-                claim, artifact=artifact, seconds=image.seconds, notes=notes, showing=showing
+                claim,
+                artifact=artifact,
+                seconds=image.seconds,
+                notes=notes,
+                showing=showing,
+                hashes=hashes,
             )
 
         await self._record(complete, "withheld" if withheld else "painted")

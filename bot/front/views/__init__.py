@@ -7,6 +7,7 @@ from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
 from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
+from bot.front.views.known import BlockPictureButton
 from bot.front.views.moderate import CLEAR_FORM
 from bot.front.views.more import MoreMenu
 from bot.front.views.originals import OriginalsButton
@@ -27,6 +28,7 @@ from bot.front.views.wildcard import WILDCARD_FORM
 BUTTONS = (
     AgainButton,
     AuditButton,
+    BlockPictureButton,
     CancelAllButton,
     CancelButton,
     CancelMenu,
@@ -62,6 +64,7 @@ __all__ = [
     "FORMS",
     "AgainButton",
     "AuditButton",
+    "BlockPictureButton",
     "CancelAllButton",
     "CancelButton",
     "CancelMenu",
