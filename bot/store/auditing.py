@@ -29,6 +29,11 @@ class Act(StrEnum):
     KNOWN = "known"
     DELETE = "delete"
     CANCEL = "cancel"
+    APPROVE = "approve"
+    COVER = "cover"
+    REJECT = "reject"
+    EXPIRE = "expire"
+    HIDE = "hide"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
+from bot.holds import Hold
 from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.auditing import Act, By, note
@@ -22,7 +23,7 @@ from bot.store.deliveries import shown_by
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.moderation import is_paused
-from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
+from bot.store.rows import hold_values, load_job, load_jobs, origin_values, recipe_values
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
 from bot.store.tables import favourites, images, jobs, last_tags, start_pictures, virtual_clock
@@ -46,18 +47,19 @@ class Jobs(Verbs):
         weight: float = 1.0,
         caps: Caps = NO_CAPS,
         places: int = 1,
+        hold: Hold | None = None,
     ) -> Job:
         """Store a job and its images; a repeated interaction returns the job that it made first.
 
         Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
-        against the caps. Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a
-        hard cap is reached.
+        against the caps; with `hold` its pictures are held for review. Raises UserMistake `queue_full_user`,
+        `queue_full_server` or `queue_full` where a hard cap is reached.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        return await self._accept(wanted, origin, weight, caps, places)
+        return await self._accept(wanted, origin, weight, caps, places=places, hold=hold)
 
     async def enqueue_again(
         self,
@@ -67,6 +69,7 @@ class Jobs(Verbs):
         weight: float = 1.0,
         caps: Caps = NO_CAPS,
         places: int = 1,
+        hold: Hold | None = None,
     ) -> Job:
         """Store a job of the same recipe, with the next seeds of its seed sequence.
 
@@ -77,19 +80,21 @@ class Jobs(Verbs):
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_in_sequence(connection, job_id)
 
-        return await self._accept(wanted, origin, weight, caps, places)
+        return await self._accept(wanted, origin, weight, caps, places=places, hold=hold)
 
-    async def copy(self, job_id: str, origin: Origin, *, index: int | None = None) -> Job:
+    async def copy(
+        self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
+    ) -> Job:
         """Store a finished job that shows the picture at `index` of another, or all; its result is due.
 
-        A repeated interaction returns the job that it made first. Raises UnknownJob, and UserMistake
-        `no_picture` without that picture.
+        With `hold` the pictures of the copy are held for review. A repeated interaction returns the job that
+        it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture.
         """
         async with self._changing() as (connection, changes):
             known = await _job_of(connection, origin.interaction_id)
             while known is None:  # repeated only where the id is taken
                 known = await add_copy(
-                    connection, job_id, index, origin, new_id=new_job_id(), now=self._clock()
+                    connection, job_id, index, origin, hold=hold, new_id=new_job_id(), now=self._clock()
                 ) or await _job_of(connection, origin.interaction_id)
             changes.results = True
             return await load_job(connection, known)
@@ -99,16 +104,17 @@ class Jobs(Verbs):
         async with self._database.read() as connection:
             return await load_jobs(connection, await copies_of(connection, [job_id]))
 
-    async def _accept(self, wish: Wish, origin: Origin, weight: float, caps: Caps, places: int) -> Job:
+    async def _accept(
+        self, wish: Wish, origin: Origin, weight: float, caps: Caps, *, places: int, hold: Hold | None
+    ) -> Job:
         async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
             known = await _job_of(connection, origin.interaction_id)
             if known is None:
                 await refuse_over(connection, caps, origin, places=places)
                 room = await room_at_full_share(connection, caps, origin.user_id)
-                adding = _Adding(
-                    wish=wish, origin=origin, weight=weight, places=places, room=room, now=self._clock()
-                )
+                held = {"room": room, "hold": hold, "now": self._clock()}
+                adding = _Adding(wish=wish, origin=origin, weight=weight, places=places, **held)
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
             job = await load_job(connection, known)
             changes.work = True
@@ -300,6 +306,7 @@ class _Adding:
     weight: float
     places: int
     room: int | None
+    hold: Hold | None
     now: float
 
     async def add(self, connection: AsyncConnection, *, paused: bool) -> str:
@@ -344,6 +351,7 @@ class _Adding:
             "recipe": recipe_values(wanted.recipe),
             **wanted.place,
             **origin_values(self.origin),
+            **hold_values(self.hold),
         }
 
     async def _tags(

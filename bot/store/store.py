@@ -23,6 +23,7 @@ from bot.store.preferences import Preferences
 from bot.store.previews import Previews
 from bot.store.prompt_rules import PromptRules
 from bot.store.retention import Retention
+from bot.store.reviews import Reviews
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
@@ -48,6 +49,7 @@ class Store:
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
         known       whose a picture is, and which pictures are blocked
+        reviews     pictures that moderators look at first, and their decisions
         policies    who may what in a server, its channels, and with its roles
         prompt_rules what the words of prompts may not say in a server
 
@@ -77,6 +79,7 @@ class Store:
         self.known = Known(shared)
         self.policies = Policies(shared)
         self.prompt_rules = PromptRules(shared)
+        self.reviews = Reviews(shared)
 
     @classmethod
     async def open(

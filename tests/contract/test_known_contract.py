@@ -11,6 +11,7 @@ from recipes import origin, recipe
 from stores import TTL
 
 from bot.errors import StaleLease, UserMistake
+from bot.holds import Cause, Hold
 from bot.jobs import Claim, Job, Notes, Origin, Showing
 from bot.levels import Level
 from bot.picture_hashes import BLOCKED_DISTANCE, SEARCH_DISTANCE, name_of
@@ -163,5 +164,22 @@ async def test_a_policys_showings_and_the_notes_of_a_picture_come_back(store: St
         claim, artifact=None, seconds=1.0, notes=notes, showing=Showing.WITHHOLD
     )
     assert ended.images[0].notes == notes
+    assert ended.hold is None
     plain = await store.jobs.enqueue(recipe(), asked(2))
     assert plain.origin.showings is None
+
+
+async def test_a_picture_held_by_a_rule_holds_no_other_of_its_job(store: Store) -> None:
+    await store.jobs.enqueue(recipe(variants=3), asked(1))
+    showings = (Showing.HOLD, Showing.SHOW, Showing.WITHHOLD)
+    for number, showing in enumerate(showings):
+        (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+        artifact = None if showing is Showing.WITHHOLD else f"aa/{number}.png"
+        job = await store.leases.complete(claim, artifact=artifact, seconds=1.0, showing=showing)
+        assert job.hold == (Hold(cause=Cause.PICTURE) if number == 2 else None)
+    assert [image.showing for image in job.images] == list(showings)
+    assert [(image.artifact, image.held) for image in job.images] == [
+        (None, "aa/0.png"),
+        ("aa/1.png", None),
+        (None, None),
+    ]

@@ -39,6 +39,11 @@ ACTS = MappingProxyType(
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
         Act.KNOWN: locale_str("Blocked pictures", words=True),
+        Act.APPROVE: locale_str("Pictures let through", words=True),
+        Act.COVER: locale_str("Pictures covered", words=True),
+        Act.REJECT: locale_str("Pictures rejected", words=True),
+        Act.EXPIRE: locale_str("Reviews that ran out of time", words=True),
+        Act.HIDE: locale_str("Pictures hidden for review", words=True),
     }
 )
 
@@ -183,6 +188,8 @@ def _said(entry: Entry, texts: Texts) -> str:
         return _said_of_picture(entry, fields["actor"], texts)
     if entry.act is Act.RULE:
         return _said_of_rule(entry, fields["actor"], texts)
+    if (said := _said_of_review(entry, texts, **fields)) is not None:
+        return said
     return texts.ngettext(
         "{actor} deleted {count} request of {subject}",
         "{actor} deleted {count} requests of {subject}",
@@ -196,6 +203,20 @@ def _said_of_picture(entry: Entry, actor: str, texts: Texts) -> str:
     if entry.after is None:
         return texts.gettext("{actor} ended the block of the picture {picture}", actor=actor, picture=picture)
     return texts.gettext("{actor} blocked the picture {picture}", actor=actor, picture=picture)
+
+
+def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:
+    if entry.act is Act.APPROVE:
+        return texts.gettext("{actor} let pictures of {subject} through", **fields)
+    if entry.act is Act.COVER:
+        return texts.gettext("{actor} let pictures of {subject} through, covered", **fields)
+    if entry.act is Act.REJECT:
+        return texts.gettext("{actor} rejected pictures of {subject}", **fields)
+    if entry.act is Act.HIDE:
+        return texts.gettext("{actor} hid pictures of {subject} for review", **fields)
+    if entry.act is Act.EXPIRE:
+        return texts.gettext("nobody reviewed pictures of {subject} in time", subject=fields["subject"])
+    return None
 
 
 def _said_of_rule(entry: Entry, actor: str, texts: Texts) -> str:
