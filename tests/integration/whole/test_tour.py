@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,9 +24,9 @@ from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, un
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.front import views
-from bot.front.commands import commands, paint_from, use_recipe
+from bot.front.commands import commands, paint_from, use_recipe, whose
 from bot.sandbox.client import Member
-from bot.sandbox.community import PEOPLE
+from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.worker.worker import Worker
@@ -38,7 +39,7 @@ OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
 KEYWORDS = "circle,0,9,\nheart,0,5,\n"
 COLOURS = "{red, blue, green, yellow}"
 SHAPES = ("circle", "star", "heart")
-MENUS = {use_recipe.NAME, paint_from.NAME}
+MENUS = {use_recipe.NAME, paint_from.NAME, whose.NAME}
 """They are called as Discord has them, which has no Arabic."""
 
 CONFIG: dict[str, Any] = {
@@ -309,6 +310,23 @@ async def keep_order(evening: Evening) -> None:
     assert text_of(await mina.answer(await mina.use("audit", act="block")))
 
 
+async def know_pictures(evening: Evening, grid: Message) -> None:
+    """Mina asks whose pictures are, and blocks one of the evening and one that she sends."""
+    mina, ravi = evening.mina, f"<@{PEOPLE[1].id}>"
+    page = await mina.answer(await mina.menu(grid, whose.NAME))
+    assert ravi in text_of(page)
+    await mina.answer(await mina.press(page, views.BlockPictureButton))
+    leak, link = ("leak.png", png("RGB", "green")), link_of(grid)
+    await mina.answer(await mina.use("known block", picture=leak, reason="a leak"))
+    blocked = re.findall(r"[0-9a-f]{16}", text_of(await mina.answer(await mina.use("known show"))))
+    assert len(blocked) == 2
+    assert ravi in text_of(await mina.answer(await mina.use("whose", message=link)))
+    assert await mina.answer(await mina.use("whose", picture=leak))
+    for name in blocked:
+        assert await mina.suggested("known remove", "name", name[:9]) == [name]
+        await mina.answer(await mina.use("known remove", name=name, reason="settled"))
+
+
 async def tidy_up(evening: Evening) -> None:
     """Mina removes what the server keeps, and Wei everything that is kept of them."""
     mina, wei = evening.mina, evening.wei
@@ -341,6 +359,7 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         await look_back(evening, grid)
     await wait_and_cancel(evening)
     await keep_order(evening)
+    await know_pictures(evening, grid)
     await tidy_up(evening)
 
     seen = [message for guest in evening.guests.values() for message in guest.seen()]
@@ -358,6 +377,11 @@ def test_what_nobody_used_is_named(config: Config) -> None:
     assert {"RemixButton", "CancelMenu", "form style"} <= set(left)
     used = Used(things={*left} - {"/queue", "RemixButton"}, offered={"choice near"})
     assert unused(used, commands([model.offer for model in config.models])) == ["/queue", "RemixButton"]
+
+
+def link_of(message: Message) -> str:
+    """The link of a message of the server."""
+    return f"https://discord.com/channels/{GUILD_ID}/{message['channel_id']}/{message['id']}"
 
 
 def png(mode: str, colour: str) -> bytes:
