@@ -10,16 +10,16 @@ waiting ──► running ──► done
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from bot.holds import Hold, Ruling
 from bot.levels import Level
 from sdjax_engine.request import (
     Lane,
     Lora,
-    Offer,
     PromptFacts,
     Request,
     SafetyScores,
@@ -210,15 +210,13 @@ class Origin:
     that answers, None for the first front that looks. `message_id` is the answer's id, once Discord has
     returned it, stored so that a front finds the message after a kill. `user_name` is the person's display
     name, for moderators; empty if unknown. `age_restricted` is true for a channel that Discord shows to
-    adults only. `showings` say how pictures of each level are shown, where a policy says so. `parent` is the
-    job whose button asked for this one. An `external` channel is one without the bot, which the person has in
-    their own account.
+    adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
+    bot, which the person has in their own account. `policy` is what policies said when the job was asked for,
+    by their keys, as far as it counts later; `left` in it is a quota of which little is left.
     """
 
     interaction_id: int
-    interaction_token: str = field(
-        repr=False
-    )  # with this token anyone could answer as the bot, so no log shows it
+    interaction_token: str = field(repr=False)  # anyone could answer as the bot with it: no log shows it
     token_expires_at: float
     application_id: int
     user_id: int
@@ -232,7 +230,7 @@ class Origin:
     user_name: str = ""
     parent: Parent | None = None
     external: bool = False
-    showings: Showings | None = None
+    policy: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,9 +385,3 @@ def lacking(images: Iterable[ImageRecord]) -> str:
     """Return the key of the sentence that says why none of these images can be shown."""
     held = any(image.showing is Showing.HOLD and image.held for image in images)
     return "picture_held" if held else "no_picture"
-
-
-def places_of(recipe: Recipe, offer: Offer) -> int:
-    """Return the cost of a request in pictures of its model's default size and steps; at least 1."""
-    default_cost = offer.num_inference_steps * math.prod(offer.sizes[0]) / 1e6
-    return max(1, math.ceil(round(recipe.cost * recipe.variants / default_cost, 6)))

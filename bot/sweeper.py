@@ -96,6 +96,7 @@ class Sweeper:
         await self._forget(now)
         await self._forget_tokens(now)
         await self._store.moderation.lapse()
+        await self._store.charges.lapse()
         await self._forget_servers(now)
         await self._drop_orphans(now)
 

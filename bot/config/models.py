@@ -57,9 +57,9 @@ def _for_each_level(value: Any) -> Any:
     """Return three values for one: the levels mild, explicit and extreme are shown the same."""
     if isinstance(value, str):
         return (value,) * 3
-    if isinstance(value, list | tuple) and len(value) != 3:
+    if not isinstance(value, list | tuple) or len(value) != 3:
         raise InvalidValue("one value is wanted, or three, for the levels mild, explicit and extreme")
-    return value
+    return tuple(value)
 
 
 _Shown = Literal["withhold", "hold", "spoiler", "show"]

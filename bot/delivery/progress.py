@@ -207,6 +207,9 @@ class Progress:
         """Return the previews of a job's images as one file; None without any, or where they are off."""
         if shown.wants_previews is None:
             origin = job.origin
+            if origin.policy.get("previews") is False:
+                shown.wants_previews = False
+                return None
             owners = owners_at(user_id=origin.user_id, channel_id=origin.channel_id, guild_id=origin.guild_id)
             shown.wants_previews = await self._store.preferences.nearest(PREVIEWS, *owners) is not False
         wanted = (

@@ -33,6 +33,7 @@ from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics, Metrics
+from bot.moderation.policy import policy_from
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
@@ -99,6 +100,8 @@ class Bot(discord.AutoShardedClient):
             announce=announce,
             offers=tuple(model.offer for model in config.models),
             caps=_caps(config),
+            policy=policy_from(config.policy.model_dump(exclude={"bounds"}, exclude_none=True)),
+            bounds=policy_from(config.policy.bounds.model_dump(exclude_none=True)),
             weights={role.role: role.weight for role in config.queue.roles},
             styles=_styles(config),
             keywords=read_keywords(file) if (file := config.prompts.keywords_file) else None,

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.files import KeptFile
+from bot.front.allowed import offers_here
 from bot.front.known_pictures import refuse_blocked
 from bot.front.options import Asked, find_offer, start_from
 from bot.front.pictures import Picture
@@ -35,7 +36,7 @@ async def started_from(
         yield start_from(
             recipe,
             asked,
-            find_offer(recipe.model, services.offers),
+            find_offer(recipe.model, offers_here(interaction)),
             size=(picture.width, picture.height),
             picture=kept[0].name,
             mask=None if hole is None else kept[1].name,

@@ -28,7 +28,7 @@ class Policy:
 
     A limit is a number or `NO_LIMIT`. `pixels` are those of a finished picture. `models` and `loras` are the
     allowed names, all with `ANY` among them. Costs are in pictures of the model's default size and steps, as
-    `bot.jobs.places_of` counts, with fractions. `cool_down` is in seconds between two requests. `weight` is
+    `bot.quotas.cost_of` counts, with fractions. `cool_down` is in seconds between two requests. `weight` is
     the person's in the fair order. With `review` results go to moderators first. `flagged` is how pictures of
     the levels 1, 2 and 3 are treated, `flagged_age_restricted` the same in channels for adults alone.
     `language` is that of messages which everybody in the channel sees.

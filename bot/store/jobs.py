@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,10 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.holds import Hold
 from bot.jobs import Caps, Job, Origin, Recipe, State
+from bot.quotas import Charge, with_left
 from bot.store import fairness
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
+from bot.store.charges import NO_CHARGE, charge_job, refuse_over_quota
 from bot.store.copies import add_copy, copies_of, no_copy
 from bot.store.database import Verbs, insert
 from bot.store.deliveries import shown_by
@@ -48,18 +50,19 @@ class Jobs(Verbs):
         caps: Caps = NO_CAPS,
         places: int = 1,
         hold: Hold | None = None,
+        charge: Charge = NO_CHARGE,
     ) -> Job:
         """Store a job and its images; a repeated interaction returns the job that it made first.
 
         Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
-        against the caps; with `hold` its pictures are held for review. Raises UserMistake `queue_full_user`,
-        `queue_full_server` or `queue_full` where a hard cap is reached.
+        against the caps, its `charge` against quotas; with `hold` its pictures are held for review. Raises
+        UserMistake where a cap (`queue_full_user`, `queue_full_server`, `queue_full`) or a quota is used up.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        return await self._accept(wanted, origin, weight, caps, places=places, hold=hold)
+        return await self._accept(wanted, origin, weight, caps, places=places, charge=charge, hold=hold)
 
     async def enqueue_again(
         self,
@@ -70,17 +73,17 @@ class Jobs(Verbs):
         caps: Caps = NO_CAPS,
         places: int = 1,
         hold: Hold | None = None,
+        charge: Charge = NO_CHARGE,
     ) -> Job:
-        """Store a job of the same recipe, with the next seeds of its seed sequence.
+        """Store a job of the same recipe with the next seeds of its seed sequence, each repeat with its own.
 
-        Every repeat in the sequence has seeds of its own, also when several are asked for at once. Otherwise
-        as `enqueue`; raises UnknownJob too.
+        Otherwise as `enqueue`; raises UnknownJob too.
         """
 
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_in_sequence(connection, job_id)
 
-        return await self._accept(wanted, origin, weight, caps, places=places, hold=hold)
+        return await self._accept(wanted, origin, weight, caps, places=places, charge=charge, hold=hold)
 
     async def copy(
         self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
@@ -105,26 +108,39 @@ class Jobs(Verbs):
             return await load_jobs(connection, await copies_of(connection, [job_id]))
 
     async def _accept(
-        self, wish: Wish, origin: Origin, weight: float, caps: Caps, *, places: int, hold: Hold | None
+        self,
+        wish: Wish,
+        origin: Origin,
+        weight: float,
+        caps: Caps,
+        *,
+        places: int,
+        charge: Charge,
+        hold: Hold | None,
     ) -> Job:
         async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
             known = await _job_of(connection, origin.interaction_id)
             if known is None:
                 await refuse_over(connection, caps, origin, places=places)
+                now = self._clock()
+                left = await refuse_over_quota(connection, origin, charge, now=now)
+                origin = replace(origin, policy=with_left(origin.policy, left))
                 room = await room_at_full_share(connection, caps, origin.user_id)
-                held = {"room": room, "hold": hold, "now": self._clock()}
+                held = {"room": room, "hold": hold, "now": now}
                 adding = _Adding(wish=wish, origin=origin, weight=weight, places=places, **held)
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
+                await charge_job(connection, known, origin, charge, now=now)
             job = await load_job(connection, known)
             changes.work = True
         return job
 
-    async def check_caps(self, origin: Origin, *, caps: Caps) -> None:
+    async def check_caps(self, origin: Origin, *, caps: Caps, charge: Charge = NO_CHARGE) -> None:
         """Raise the UserMistake that `enqueue` would raise now, before any work is done for the request."""
         async with self._database.read() as connection:
             if await _job_of(connection, origin.interaction_id) is None:
                 await refuse_over(connection, caps, origin, only_looking=True)
+                await refuse_over_quota(connection, origin, charge, now=self._clock())
 
     async def cancel(self, job_id: str, *, user_id: int | None, by: By | None = None) -> Job:
         """Cancel the images of a job that are not final; a job that has ended stays as it is.

@@ -243,7 +243,7 @@ async def _first_images(
     # Both rows are locked without waiting, so a claim is never part of a deadlock.
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
-        .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.age_restricted, jobs.c.showings)
+        .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.age_restricted, jobs.c.policy)
         .join(jobs)
         .where(NEXT, ~IS_PAUSED, ours)
         .order_by(images.c.tag, images.c.id)
@@ -314,7 +314,7 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
         mask_image=recipe.mask_image,
         guild_id=row.guild_id,
         age_restricted=row.age_restricted,
-        showings=showings_from(row.showings),
+        showings=showings_from(row.policy),
         fencing_token=fencing_token,
         expires_at=expires_at,
     )

@@ -14,3 +14,20 @@ policies = sa.Table(
     sa.Column("owner_id", sa.BigInteger, primary_key=True, autoincrement=False),  # of that
     sa.Column("values", sa.JSON, nullable=False),  # by key; a key that is not there is not said
 )
+
+charges = sa.Table(
+    "charges",  # what jobs count against quotas; a row outlives its job
+    metadata,
+    sa.Column("job_id", sa.String(16), primary_key=True),
+    sa.Column("user_id", sa.BigInteger, nullable=False),
+    sa.Column("guild_id", sa.BigInteger, nullable=False),  # 0 for a direct message
+    sa.Column("channel_id", sa.BigInteger, nullable=False),
+    sa.Column("parent_channel_id", sa.BigInteger, nullable=False),  # of a thread; else 0
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column(
+        "pictures", sa.Integer, nullable=False
+    ),  # without those that failed, were cancelled or withheld
+    sa.Column("cost", sa.Double, nullable=False),  # of one picture
+    sa.Index(None, "user_id", "at"),
+    sa.Index(None, "at"),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -115,18 +115,19 @@ def origin_values(origin: Origin) -> dict[str, Any]:
     """Return the origin as values of a job's row."""
     values = asdict(origin)
     del values["parent"]
-    values["showings"] = None if origin.showings is None else ",".join(origin.showings)
+    values["policy"] = dict(origin.policy) or sa.null()
     if (parent := origin.parent) is not None:
         values |= {"parent_id": parent.job_id, "parent_index": parent.index, "descent": parent.descent}
         values |= {"parent_channel_id": parent.channel_id, "parent_message_id": parent.message_id}
     return values
 
 
-def showings_from(stored: str | None) -> Showings | None:
-    """Return how pictures of each level are shown, as `origin_values` wrote it."""
-    if stored is None:
+def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
+    """Return how a job's policy has pictures of the levels 1, 2 and 3 shown; None where it says nothing."""
+    said = (policy or {}).get("flagged")
+    if said is None:
         return None
-    mild, explicit, extreme = map(Showing, stored.split(","))
+    mild, explicit, extreme = map(Showing, said)
     return mild, explicit, extreme
 
 
@@ -160,8 +161,8 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             front=row.front,
             user_name=row.user_name,
             external=row.external,
-            showings=showings_from(row.showings),
             parent=_parent(row),
+            policy=row.policy or {},
         ),
         state=row.state,
         created_at=row.created_at,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bot.metrics import Metrics, StoreMetrics
 from bot.store.batches import Batches
+from bot.store.charges import Charges
 from bot.store.clock import Clock
 from bot.store.database import Database, Shared
 from bot.store.deliveries import Deliveries
@@ -24,6 +25,7 @@ from bot.store.previews import Previews
 from bot.store.prompt_rules import PromptRules
 from bot.store.retention import Retention
 from bot.store.reviews import Reviews
+from bot.store.standing import Standings
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
@@ -51,6 +53,8 @@ class Store:
         known       whose a picture is, and which pictures are blocked
         reviews     pictures that moderators look at first, and their decisions
         policies    who may what in a server, its channels, and with its roles
+        charges     what requests count against quotas
+        standings   the restrictions and policies that hold for a person in a channel
         prompt_rules what the words of prompts may not say in a server
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
@@ -78,6 +82,8 @@ class Store:
         self.moderation = Moderation(shared)
         self.known = Known(shared)
         self.policies = Policies(shared)
+        self.charges = Charges(shared)
+        self.standings = Standings(shared)
         self.prompt_rules = PromptRules(shared)
         self.reviews = Reviews(shared)
 

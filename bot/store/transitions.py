@@ -12,6 +12,7 @@ from bot.errors import NotYours, UnknownJob
 from bot.holds import Cause
 from bot.jobs import ALLOWED, Showing, State, state_of_job
 from bot.store import fairness
+from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
 from bot.store.tables import deliveries, images, jobs, last_tags
@@ -76,6 +77,7 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
     if not (state.final and changed.rowcount):
         return False
     await drop_previews(connection, job_id)
+    await recount(connection, job_id)
     await make_due(connection, job_id, now=now)
     return True
 

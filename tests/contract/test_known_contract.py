@@ -24,7 +24,7 @@ from sdjax_engine.scores import PictureScores
 HERE, THERE, MINA, RAVI = 21, 22, 11, 12
 BY = By(actor_id=MINA, guild_id=HERE, reason="a leak")
 OF_OPERATOR = By(actor_id=OPERATOR, guild_id=EVERYWHERE)
-CAT = 0xF00F_1234_5678_9ABC
+CAT, DOG = 0xF00F_1234_5678_9ABC, 0x00FF_00FF_00FF_00FF
 
 
 def changed(number: int, bits: int) -> int:
@@ -68,14 +68,14 @@ async def test_the_nearest_pictures_of_the_server_are_found_with_their_jobs(stor
 
 
 async def test_a_sent_start_picture_is_found_once_and_a_painted_one_is_its_own_persons(store: Store) -> None:
-    sent = await painted(store, asked(1), Hashes(result=1, start=CAT), start="aa/sent.png")
+    sent = await painted(store, asked(1), Hashes(result=CAT ^ DOG, start=CAT), start="aa/sent.png")
     found = await store.known.whose(HERE, CAT, limit=5)
     assert [(match.job.id, match.is_start) for match in found] == [(sent.id, True)]
     await store.jobs.enqueue(recipe(), asked(2))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-    await store.leases.complete(claim, artifact="bb/own.png", seconds=1.0, hashes=Hashes(result=2**40))
-    await painted(store, asked(3), Hashes(result=2**50, start=2**40), start="bb/own.png")
-    assert [match.is_start for match in await store.known.whose(HERE, 2**40, limit=5)] == [False]
+    await store.leases.complete(claim, artifact="bb/own.png", seconds=1.0, hashes=Hashes(result=DOG))
+    await painted(store, asked(3), Hashes(result=~CAT % 2**64, start=DOG), start="bb/own.png")
+    assert [match.is_start for match in await store.known.whose(HERE, DOG, limit=5)] == [False]
 
 
 async def test_hashes_go_with_the_job_and_a_stale_lease_leaves_none(store: Store) -> None:
@@ -154,8 +154,8 @@ async def test_blocks_go_with_their_server_and_forget_who_made_them(store: Store
 
 async def test_a_policys_showings_and_the_notes_of_a_picture_come_back(store: Store) -> None:
     said = (Showing.SPOILER, Showing.HOLD, Showing.WITHHOLD)
-    job = await store.jobs.enqueue(recipe(), replace(asked(1), showings=said))
-    assert job.origin.showings == said
+    policy = {"flagged": [showing.value for showing in said]}
+    await store.jobs.enqueue(recipe(), replace(asked(1), policy=policy))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     assert (claim.showings, claim.guild_id) == (said, HERE)
     scores = PictureScores(labels=("nice", "gore"), probabilities=(0.25, 0.75))
@@ -165,8 +165,9 @@ async def test_a_policys_showings_and_the_notes_of_a_picture_come_back(store: St
     )
     assert ended.images[0].notes == notes
     assert ended.hold is None
-    plain = await store.jobs.enqueue(recipe(), asked(2))
-    assert plain.origin.showings is None
+    await store.jobs.enqueue(recipe(), asked(2))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    assert claim.showings is None
 
 
 async def test_a_picture_held_by_a_rule_holds_no_other_of_its_job(store: Store) -> None:

@@ -188,7 +188,8 @@ def _parts(match: Match, texts: Texts) -> Iterator[str]:
     yield str(Moment(match.job.created_at))
     yield texts.ngettext("{count} sign differs", "{count} signs differ", match.distance)
     if address := message_address(match.job):
-        yield f"[{texts.gettext('the message')}]({address})"
+        words = texts.gettext("the message")
+        yield f"[{words}]({address})"
 
 
 def _buttons(found: Sequence[Found], texts: Texts) -> Iterator[ButtonContent]:

@@ -1,4 +1,4 @@
-"""How the pictures of each level of a job are shown, and known pictures by their perceptual hashes."""
+"""Known pictures by their perceptual hashes: what was painted or sent, and what is blocked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ BANDS = 4
 
 
 def upgrade() -> None:
-    """Add the column and the tables."""
-    op.add_column("jobs", sa.Column("showings", sa.String(length=32), nullable=True))
+    """Create the tables."""
     op.create_table(
         "picture_hashes",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
