@@ -42,10 +42,8 @@ class Judging:
 
     def judge(self, claim: Claim, image: Image, least: Showing) -> Judgement:
         """Return the level of a painted picture and how it is shown: no more openly than `least`."""
-        rules = self._rules_of(claim)
-        level = rules.level(image.safety, image.classified)
-        showing = rules.showing(level, claim.showings, age_restricted=claim.age_restricted)
-        return Judgement(level=level, showing=stricter(showing, least))
+        level = self._rules_of(claim).level(image.safety, image.classified)
+        return Judgement(level=level, showing=stricter(self._showing(claim, level), least))
 
     def may_cover(self, claim: Claim) -> bool:
         """Return whether the finished picture may be shown less than openly."""
@@ -63,9 +61,8 @@ class Judging:
         scores = None if start is None else await self._scores(claim, start)
         if scores is None:
             return Showing.SHOW
-        rules = self._rules_of(claim)
-        level = rules.level(None, scores)
-        showing = rules.showing(level, claim.showings, age_restricted=claim.age_restricted)
+        level = self._rules_of(claim).level(None, scores)
+        showing = self._showing(claim, level)
         if showing is Showing.WITHHOLD:
             raise StartRefused(f"The start picture is {level}.", failure=START_UNFIT)
         return showing if showing is Showing.HOLD else Showing.SHOW
@@ -83,6 +80,11 @@ class Judging:
         while len(self._starts) > KEPT:
             del self._starts[next(iter(self._starts))]
         return await asyncio.shield(task)
+
+    def _showing(self, claim: Claim, level: Level) -> Showing:
+        """Return how a picture of this level is shown; nobody could let a held one through without a server."""
+        showing = self._rules_of(claim).showing(level, claim.showings, age_restricted=claim.age_restricted)
+        return Showing.WITHHOLD if showing is Showing.HOLD and claim.guild_id is None else showing
 
     def _rules_of(self, claim: Claim) -> PictureRules:
         return self._rules.get(claim.request.model, PictureRules())

@@ -117,6 +117,8 @@ async def _linked(interaction: Interaction, link: str) -> discord.Message:
     rights = channel.permissions_for(interaction.user)
     if not (rights.view_channel and rights.read_message_history):
         raise refused
+    if isinstance(channel, discord.Thread) and channel.is_private() and not rights.manage_threads:
+        raise refused
     try:
         return await channel.fetch_message(int(found[3]))
     except (discord.NotFound, discord.Forbidden) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from PIL import Image as Pictures
 from transformers import ViTForImageClassification, ViTImageProcessorPil
 
 from sdjax_engine.compiling.compiler import Compiler
-from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint
 from sdjax_engine.memory.residency import Residency
@@ -110,6 +111,7 @@ def test_without_room_for_the_classifier_nothing_starts(
     checkpoint: Path, folder: Path, model: LoadedModel, compiler: Compiler
 ) -> None:
     narrow = Residency(compiler.mesh, 10_000)
+    config = replace(config_of(checkpoint, folder, None), dtype=Dtype.FLOAT32)
     with pytest.raises(DevicesFailed, match=r"has no .* for the picture classifier"):
-        add_picture_classifiers(config_of(checkpoint, folder, None), {"tiny": model}, compiler, narrow)
+        add_picture_classifiers(config, {"tiny": model}, compiler, narrow)
     assert model.classifier is None
