@@ -127,7 +127,7 @@ class Jobs(Verbs):
                 left = await refuse_over_quota(connection, origin, charge, now=now)
                 origin = replace(origin, policy=with_left(origin.policy, left))
                 room = await room_at_full_share(connection, caps, origin.user_id)
-                held = {"room": room, "hold": hold, "now": now}
+                held: dict[str, Any] = {"room": room, "hold": hold, "now": now}
                 adding = _Adding(wish=wish, origin=origin, weight=weight, places=places, **held)
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
                 await charge_job(connection, known, origin, charge, now=now)

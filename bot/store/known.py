@@ -111,7 +111,7 @@ class Known(Verbs):
 
         Raises UserMistake `known_full`.
         """
-        values = {"guild_id": by.guild_id, "hash": stored(number), **_bands(number)}
+        values: dict[str, Any] = {"guild_id": by.guild_id, "hash": stored(number), **_bands(number)}
         values |= {"by": by.actor_id, "reason": by.reason, "at": self._clock()}
         async with self._changing() as (connection, _):
             count = sa.select(sa.func.count()).select_from(blocked_pictures)

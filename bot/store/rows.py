@@ -66,9 +66,9 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
     classified = known.pop("classified", None)
     if classified is not None:
         classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
-    rest = {"level": Level(known.pop("level", Level.NONE)), "known": known.pop("known", False)}
-    facts = {name: said and PromptFacts(**said) for name, said in known.items()}
-    return Notes(safety=safety, classified=classified, **rest, **facts)
+    level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
+    facts: dict[str, Any] = {name: said and PromptFacts(**said) for name, said in known.items()}
+    return Notes(safety=safety, classified=classified, level=level, known=blocked, **facts)
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:

@@ -82,7 +82,7 @@ class Judging:
         return await asyncio.shield(task)
 
     def _showing(self, claim: Claim, level: Level) -> Showing:
-        """Return how a picture of this level is shown; nobody could let a held one through without a server."""
+        """Return how a picture of this level is shown; without a server nobody could let it through."""
         showing = self._rules_of(claim).showing(level, claim.showings, age_restricted=claim.age_restricted)
         return Showing.WITHHOLD if showing is Showing.HOLD and claim.guild_id is None else showing
 
