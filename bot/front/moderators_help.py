@@ -11,7 +11,7 @@ from bot.front.commands.known import known_group
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.rules import rules_group
 from bot.front.commands.style import style_group
-from bot.front.commands.whose import whose_command
+from bot.front.commands.whose import NAME, whose_command
 from bot.front.commands.wildcard import wildcard_group
 from bot.texts import Texts
 
@@ -24,6 +24,10 @@ def moderators_help(texts: Texts, names: Texts) -> str:
             f"### {heading}",
             texts.gettext("These commands need Discord's permission **Manage Messages** in the server."),
             *_commands(texts, names),
+            texts.gettext(
+                "In the menu of a message, **{menu}** says of its pictures which member asked for them.",
+                menu=names.pgettext("name", NAME),
+            ),
             texts.gettext(
                 "**{cancel}** and **{delete}** work for you under every request of the server. "
                 "All of this is kept in the log, with your name.",
