@@ -207,7 +207,8 @@ async def test_any_change_is_registered(change: Any) -> None:
 
 async def test_commands_for_moderators_are_offered_in_servers_to_whoever_manages_messages() -> None:
     found = {command["name"]: command for command in await payload(OFFER)}
-    theirs = ("rules", "moderate", "audit", "whose", "known", "Whose picture is this?")
+    [found["menu"]] = [menu for menu in await menu_payload() if menu["name"] == "Whose picture is this?"]
+    theirs = ("rules", "moderate", "audit", "whose", "known", "menu")
     for name in theirs:
         assert found[name]["default_member_permissions"] == discord.Permissions(manage_messages=True).value
         assert (found[name]["contexts"], found[name]["integration_types"]) == ([0], [0])
