@@ -104,7 +104,10 @@ def _sent(picture: discord.Attachment) -> SentFile:
 
 
 async def _linked(interaction: Interaction, link: str) -> discord.Message:
-    """Return the message of a link, which the moderator may read; raises UserMistake `whose_link`."""
+    """Return the message of a link, which the moderator may read.
+
+    Raises UserMistake `whose_link`, and `whose_hidden` where Discord shows the bot only its own messages.
+    """
     found = LINK.fullmatch(link.strip())
     refused = UserMistake("whose_link", link=link)
     if found is None or int(found[1]) != interaction.guild_id or interaction.guild is None:
@@ -120,9 +123,14 @@ async def _linked(interaction: Interaction, link: str) -> discord.Message:
     if isinstance(channel, discord.Thread) and channel.is_private() and not rights.manage_threads:
         raise refused
     try:
-        return await channel.fetch_message(int(found[3]))
+        message = await channel.fetch_message(int(found[3]))
     except (discord.NotFound, discord.Forbidden) as error:
         raise refused from error
+    if message.author.id != interaction.client.user.id and not files_of(message):
+        # Without the privileged intent Discord leaves out what is in messages of others.
+        names = Texts.for_locale(str(interaction.locale))
+        raise UserMistake("whose_hidden", menu=names.pgettext("name", NAME))
+    return message
 
 
 async def _of_message(interaction: Interaction, guild_id: int, message: discord.Message) -> list[Found]:
@@ -137,7 +145,7 @@ async def _of_message(interaction: Interaction, guild_id: int, message: discord.
     texts = services.texts(interaction)
     pictures = pictures_among(files_of(message), services.attachments.reachable, texts)[:MOST_PICTURES]
     if not pictures:
-        raise UserMistake("message_no_picture")
+        raise UserMistake("whose_no_picture")
     with of_message():
         sent = [SentFile(address=each.address, what=each.what) for each in pictures]
         return await _look_up(interaction, guild_id, sent)

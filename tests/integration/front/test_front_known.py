@@ -65,14 +65,18 @@ async def test_moderators_learn_whose_a_picture_is_from_a_file_a_link_and_the_me
     assert str((await yuna.state())["me"]["id"]) not in said
     posted = await yuna.say("look", ("cat.jpg", sent_again(boat), "image/jpeg"))
     link = f"https://discord.com/channels/{GUILD_ID}/{posted['channel_id']}/{posted['id']}"
-    for asked in (await mina.menu(posted, MENU), await mina.use("whose", message=link)):
-        assert f"<@{job.origin.user_id}> asked for it" in await refusal(mina, asked)
-    own = await refusal(mina, await mina.menu(message, MENU))
-    assert f"<@{job.origin.user_id}> asked for it, as picture 1" in own
+    assert f"<@{job.origin.user_id}> asked for it" in await refusal(mina, await mina.menu(posted, MENU))
+    hidden = await refusal(mina, await mina.use("whose", message=link))
+    assert (
+        hidden == "Discord shows the bot no files of that message: use “Whose picture is this?” in its menu."
+    )
+    own = link.replace(posted["id"], message["id"])
+    for asked in (await mina.menu(message, MENU), await mina.use("whose", message=own)):
+        assert f"<@{job.origin.user_id}> asked for it, as picture 1" in await refusal(mina, asked)
     other = await refusal(mina, await mina.use("whose", picture=("y.png", file_of(shapes(9)))))
     assert NOBODY in other
     words = await yuna.say("no picture here")
-    assert "no picture" in await refusal(mina, await mina.menu(words, MENU))
+    assert await refusal(mina, await mina.menu(words, MENU)) == "This message has no picture."
     assert "Send a picture" in await refusal(mina, await mina.use("whose"))
     for wrong in (link.replace(str(GUILD_ID), "5"), link + "9", "cat.png"):
         assert "is no link of a message" in await refusal(mina, await mina.use("whose", message=wrong))
