@@ -9,10 +9,13 @@ most k bits, and the search looks up exactly the bands that do.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import PIL.Image
+
+from sdjax_engine.images import grid_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +28,7 @@ BLOCKED_DISTANCE = 6
 SEARCH_DISTANCE = 10
 """Pictures at most so far from another are shown as perhaps the same."""
 DIGITS = 16
+MAX_TILES = 9  # of a grid
 _BAND, _SIGN, _ALL = (1 << BAND_BITS) - 1, 1 << (BITS - 1), 1 << BITS
 
 
@@ -44,6 +48,24 @@ def hash_of_file(data: bytes) -> int:
     """Return the hash of a file that this bot wrote; never call it with a file as a person sent it."""
     with PIL.Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP")) as picture:
         return hash_of(picture)
+
+
+def hashes_of_tiles(data: bytes) -> list[list[int]]:
+    """Return the hashes of the tiles of a file, were it a grid: in order, for each shape that a grid has.
+
+    Never call it with a file as a person sent it.
+    """
+    shapes = dict.fromkeys(grid_shape(count) for count in range(2, MAX_TILES + 1))
+    with PIL.Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP")) as picture:
+        return [[hash_of(tile) for tile in _tiles(picture, *shape)] for shape in shapes]
+
+
+def _tiles(picture: PIL.Image.Image, rows: int, columns: int) -> Iterator[PIL.Image.Image]:
+    width, height = picture.width / columns, picture.height / rows
+    for row in range(rows):
+        for column in range(columns):
+            left, top = round(column * width), round(row * height)
+            yield picture.crop((left, top, round((column + 1) * width), round((row + 1) * height)))
 
 
 def distance(one: int, other: int) -> int:

@@ -10,12 +10,18 @@ from bot.picture_hashes import hash_of_file
 from bot.retries import while_unavailable
 
 
-async def hash_sent(interaction: Interaction, file: SentFile) -> int:
-    """Fetch and clean a file, and return its hash; raises UserMistake and InvalidRequest."""
+async def clean_sent(interaction: Interaction, file: SentFile) -> bytes:
+    """Fetch a file and return it cleaned; raises UserMistake and InvalidRequest."""
     services, sender = services_of(interaction), sender_of(interaction)
     async with services.attachments.turn(sender):
         picture = await services.attachments.picture(file.address, what=file.what, sender=sender)
-    return await services.hashing.run(hash_of_file, picture.png)
+    return picture.png
+
+
+async def hash_sent(interaction: Interaction, file: SentFile) -> int:
+    """Fetch and clean a file, and return its hash; raises as `clean_sent`."""
+    png = await clean_sent(interaction, file)
+    return await services_of(interaction).hashing.run(hash_of_file, png)
 
 
 async def refuse_blocked(interaction: Interaction, png: bytes, *, what: str) -> None:

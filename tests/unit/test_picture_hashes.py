@@ -9,6 +9,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from bot.delivery.pictures import number_tiles
 from bot.picture_hashes import (
     BLOCKED_DISTANCE,
     SEARCH_DISTANCE,
@@ -17,12 +18,14 @@ from bot.picture_hashes import (
     hash_of,
     hash_of_file,
     hash_of_pixels,
+    hashes_of_tiles,
     name_of,
     named,
     near,
     read,
     stored,
 )
+from sdjax_engine.images import grid_shape, make_grid
 
 ALL = 2**64 - 1
 
@@ -63,6 +66,17 @@ def test_other_pictures_are_far_away() -> None:
     hashes = [hash_of(picture(seed)) for seed in range(40)]
     pairs = [distance(one, other) for index, one in enumerate(hashes) for other in hashes[:index]]
     assert min(pairs) > SEARCH_DISTANCE
+
+
+def test_the_tiles_of_a_grid_are_known_again_though_it_is_smaller_and_numbered() -> None:
+    pictures = [picture(seed) for seed in range(5)]
+    grid = make_grid(pictures, *grid_shape(5))
+    number_tiles(grid, 5, first=1)
+    file = io.BytesIO()
+    grid.resize((600, 400)).save(file, "JPEG", quality=70)
+    [tiles] = [tiles for tiles in hashes_of_tiles(file.getvalue()) if len(tiles) == 6]
+    for mine, theirs in zip(pictures, tiles, strict=False):
+        assert distance(hash_of(mine), theirs) <= SEARCH_DISTANCE
 
 
 def test_pixels_files_and_pictures_have_the_same_hash() -> None:

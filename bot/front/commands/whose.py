@@ -18,14 +18,14 @@ from bot.front.answers import page_lines
 from bot.front.command_tree import Command, MessageMenu, Option, for_moderators, make_command, make_menu
 from bot.front.commands.moderate import who
 from bot.front.first_answers import acknowledge
-from bot.front.known_pictures import hash_sent
+from bot.front.known_pictures import clean_sent
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import pictures_among
 from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile
-from bot.picture_hashes import BITS, name_of
+from bot.picture_hashes import BITS, hash_of_file, hashes_of_tiles, name_of
 from bot.retries import while_unavailable
 from bot.store.known import Match
 from bot.texts import Moment, Texts
@@ -33,6 +33,7 @@ from bot.texts import Moment, Texts
 NAME = "Whose picture is this?"
 MOST_MATCHES = 5  # of one picture
 MOST_PICTURES = 4  # of one message
+MOST_FOUND = 12  # with a button each
 MAX_LINK = 200
 LINK = re.compile(r"https://(?:[a-z]+\.)?discord(?:app)?\.com/channels/([0-9]+)/([0-9]+)/([0-9]+)/?")
 BLOCK = "block_picture"
@@ -152,13 +153,25 @@ async def _of_message(interaction: Interaction, guild_id: int, message: discord.
 
 
 async def _look_up(interaction: Interaction, guild_id: int, files: Iterable[SentFile]) -> list[Found]:
-    search = services_of(interaction).store.known.whose
+    """Return what is known of each file, or of its tiles where it is a grid of known pictures."""
+    hashing = services_of(interaction).hashing
     found = []
     for file in files:
-        number = await hash_sent(interaction, file)
-        matches = await while_unavailable(PATIENCE_SECONDS, search, guild_id, number, limit=MOST_MATCHES)
-        found.append(Found(hash=number, matches=tuple(matches)))
-    return found
+        png = await clean_sent(interaction, file)
+        whole = await _found(interaction, guild_id, await hashing.run(hash_of_file, png), MOST_MATCHES)
+        tiles: list[Found] = []
+        if not whole.matches:
+            for grid in await hashing.run(hashes_of_tiles, png):
+                known = [await _found(interaction, guild_id, number, 1) for number in grid]
+                tiles = max(tiles, [tile for tile in known if tile.matches], key=len)
+        found += tiles or [whole]
+    return found[:MOST_FOUND]
+
+
+async def _found(interaction: Interaction, guild_id: int, number: int, limit: int) -> Found:
+    search = services_of(interaction).store.known.whose
+    matches = await while_unavailable(PATIENCE_SECONDS, search, guild_id, number, limit=limit)
+    return Found(hash=number, matches=tuple(matches))
 
 
 async def _answer(interaction: Interaction, found: Sequence[Found]) -> None:

@@ -73,6 +73,13 @@ async def test_moderators_learn_whose_a_picture_is_from_a_file_a_link_and_the_me
     own = link.replace(posted["id"], message["id"])
     for asked in (await mina.menu(message, MENU), await mina.use("whose", message=own)):
         assert f"<@{job.origin.user_id}> asked for it, as picture 1" in await refusal(mina, asked)
+    grid = PIL.Image.new("RGB", (256, 256))
+    for number, tile in enumerate((shapes(1), shapes(2), shapes(7), shapes(8))):
+        grid.paste(tile, (128 * (number % 2), 128 * (number // 2)))
+    posted = await yuna.say("a grid", ("grid.jpg", file_of(grid, "JPEG"), "image/jpeg"))
+    both = await refusal(mina, await mina.menu(posted, MENU))
+    for member in (ravi, yuna):
+        assert f"<@{(await member.state())['me']['id']}> asked for it" in both
     other = await refusal(mina, await mina.use("whose", picture=("y.png", file_of(shapes(9)))))
     assert NOBODY in other
     words = await yuna.say("no picture here")
