@@ -28,7 +28,7 @@ class BotError(Exception):
 class UserMistake(BotError):
     """Something the person can correct; a front translates `message_id` with `details`.
 
-    The sentences of `further` follow.
+    The sentences of `further` follow. `appeal` is the number of a refusal that moderators may look at again.
     """
 
     message_id = "user_mistake"
@@ -39,6 +39,7 @@ class UserMistake(BotError):
         self.message_id = message_id or self.message_id
         self.details = details
         self.further = tuple(further)
+        self.appeal: int | None = None
         super().__init__(f"{self.message_id} {details}" if details else self.message_id)
 
 

@@ -28,12 +28,17 @@ class Hold:
 
 
 class Outcome(StrEnum):
-    """The end of a hold: by a moderator, or by its time."""
+    """The end of a review: by a moderator, by its time, or by the deletion of what it was about.
+
+    A declined appeal leaves things as they are.
+    """
 
     SHOWN = "shown"
     SPOILER = "spoiler"
     REJECTED = "rejected"
     EXPIRED = "expired"
+    DECLINED = "declined"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, kw_only=True)

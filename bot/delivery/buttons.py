@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.jobs import ImageRecord, Job, State
+from bot.holds import Outcome
+from bot.jobs import ImageRecord, Job, Showing, State
 from bot.sizes import larger_size
 from bot.texts import Texts
 from sdjax_engine.request import Offer
@@ -99,6 +100,8 @@ def final_rows(
     tiles = _tile_rows(job, done) if len(done) > 1 else ()
     publish = ButtonContent(label=texts.gettext("Publish"), custom_id=f"{PUBLISH}:{job.id}")
     last = (publish, delete) if done and _can_be_published(job) else (delete,)
+    if _can_be_appealed(job):
+        last = (ButtonContent(label=texts.gettext("Appeal"), custom_id=f"appeal:job:{job.id}"), *last)
     return (*tiles, *_rows(row, most=PHONE_ROW), last)
 
 
@@ -167,6 +170,13 @@ def _enlarge(job: Job, image: ImageRecord, texts: Texts) -> ButtonContent:
 
 def _can_be_published(job: Job) -> bool:
     return job.origin.private and job.origin.guild_id is not None
+
+
+def _can_be_appealed(job: Job) -> bool:
+    """Return whether moderators could show a withheld picture after an appeal; each job has one appeal."""
+    declined = job.ruling is not None and job.ruling.outcome is Outcome.DECLINED
+    withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
+    return withheld and not declined and job.origin.guild_id is not None
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:

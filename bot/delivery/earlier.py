@@ -31,15 +31,15 @@ async def posted_earlier(
     ended = delivery.job.finished_at or delivery.job.created_at
     after = datetime.fromtimestamp(ended - CLOCKS_APART, UTC)
     async for message in channel.history(limit=LOOKED_AT, after=after, oldest_first=True):
-        if message.author.id == author_id and buttons and buttons <= set(_custom_ids(message.components)):
+        if message.author.id == author_id and buttons and buttons <= set(custom_ids(message.components)):
             return message.id
     return None
 
 
-def _custom_ids(components: Iterable[Any]) -> Iterator[str]:
+def custom_ids(components: Iterable[Any]) -> Iterator[str]:
     """Return the custom ids of these components and of the components within them."""
     for component in components:
         custom_id = getattr(component, "custom_id", None)
         if custom_id:
             yield custom_id
-        yield from _custom_ids(getattr(component, "children", ()))
+        yield from custom_ids(getattr(component, "children", ()))

@@ -140,6 +140,8 @@ def _reviewed(job: Job, rejected: int, texts: Texts) -> Iterator[str]:
         "{count} pictures are not shown: a moderator has decided so.",
         rejected,
     )
+    if job.ruling.outcome is Outcome.DECLINED:
+        yield texts.gettext("Moderators have looked at the appeal and let this stand.")
     if job.ruling.reason:
         reason = shown(job.ruling.reason, SHOWN_REASON)
         yield texts.gettext("The moderator's reason: {reason}", reason=reason)

@@ -97,7 +97,7 @@ class Sender:
         self._clock = clock
         self._uploads = Uploads(artifacts, signing)
         self._dead_tokens: dict[str, None] = {}
-        self._rate_guard = RateGuard(clock=clock)
+        self.rate_guard = RateGuard(clock=clock)
 
     def can_edit(self, job: Job) -> bool:
         """Return whether the job's message can be edited now, as far as is known without asking Discord."""
@@ -136,14 +136,14 @@ class Sender:
         """Remove a message that was sent while its person deleted the job."""
         try:
             if self.token_lives(job) and sent.channel_id is None:
-                with self._rate_guard.request(by_token=True):
+                with self.rate_guard.request(by_token=True):
                     await self._webhook(job).delete_message(sent.message_id)
                 return
         except (Refused, DeliveryDelayed) as error:
             log.info("the message of a deleted job is removed by the bot itself: %s", error)
         place = sent.channel_id or job.origin.channel_id
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 channel = self._client.get_partial_messageable(place)
                 await channel.get_partial_message(sent.message_id).delete()
         except (Refused, DeliveryDelayed) as error:
@@ -192,7 +192,7 @@ class Sender:
         """Replace the job's public message by a refusal that its person alone sees."""
         webhook, view = self._webhook(attempt.job), layout(attempt.content, file_names=[])
         try:
-            with self._rate_guard.request(by_token=True):
+            with self.rate_guard.request(by_token=True):
                 await webhook.delete_message(attempt.job.message_id or ORIGINAL)
         except Refused as error:
             # An earlier attempt may have deleted the message, and its answer was lost.
@@ -200,13 +200,13 @@ class Sender:
                 raise
         attempt.message_deleted = True
         silent = discord.AllowedMentions.none()
-        with self._rate_guard.request(by_token=True):
+        with self.rate_guard.request(by_token=True):
             message = await webhook.send(view=view, allowed_mentions=silent, ephemeral=True, wait=True)
         return Sent(outcome="refused", message_id=message.id)
 
     async def _edit_by_token(self, attempt: Attempt) -> Sent:
-        webhook, parts = self._webhook(attempt.job), _parts(attempt.content, attempt.files)
-        with self._rate_guard.request(by_token=True):
+        webhook, parts = self._webhook(attempt.job), parts_of(attempt.content, attempt.files)
+        with self.rate_guard.request(by_token=True):
             message = await webhook.edit_message(attempt.job.message_id or ORIGINAL, **parts)
         return Sent(outcome="edited", message_id=message.id)
 
@@ -216,8 +216,8 @@ class Sender:
         place = job.message_channel_id or job.origin.channel_id
         channel = self._client.get_partial_messageable(place)
         message = channel.get_partial_message(attempt.job.message_id)
-        with self._rate_guard.request(by_token=False):
-            edited = await message.edit(**_parts(attempt.content, attempt.files))
+        with self.rate_guard.request(by_token=False):
+            edited = await message.edit(**parts_of(attempt.content, attempt.files))
         return Sent(outcome="edited", message_id=edited.id)
 
     async def _post(self, attempt: Attempt) -> Sent:
@@ -231,7 +231,7 @@ class Sender:
         texts = Texts.for_locale(attempt.job.origin.locale)
         notice = texts.gettext("Your answer could no longer be shown where you asked, so it comes here.")
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 channel = await self._client.create_dm(discord.Object(attempt.job.origin.user_id))
             message_id = await self._send(channel, attempt, with_notice(attempt.content, notice))
         except Refused as error:
@@ -247,13 +247,13 @@ class Sender:
         if delivery is not None and delivery.tried_before:
             earlier = await self._posted_earlier(channel, delivery, content)
             if earlier:  # it may show what has changed since
-                with self._rate_guard.request(by_token=False):
+                with self.rate_guard.request(by_token=False):
                     message = channel.get_partial_message(earlier)
-                    return (await message.edit(**_parts(content, attempt.files))).id
-        parts = _parts(content, attempt.files)
+                    return (await message.edit(**parts_of(content, attempt.files))).id
+        parts = parts_of(content, attempt.files)
         attachments = parts.pop("attachments")
         nonce = f"sdjax-{attempt.job.id}"[:25]
-        with self._rate_guard.request(by_token=False):
+        with self.rate_guard.request(by_token=False):
             return (await channel.send(**parts, files=attachments, nonce=nonce)).id
 
     async def _posted_earlier(
@@ -262,7 +262,7 @@ class Sender:
         if self._client.user is None:
             return None
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 return await posted_earlier(channel, delivery, content, author_id=self._client.user.id)
         except Refused as error:  # the post itself may still be allowed: a result is never lost over this
             log.warning("whether the result was posted before cannot be read: %s", error)
@@ -337,7 +337,7 @@ WAYS = (
 """The ways to deliver a result, in the order in which they are tried."""
 
 
-def _parts(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
+def parts_of(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
     """Return the arguments that a message's edit takes; the files are read from their start each time."""
     named = {picture.stem + file.suffix: file for picture, file in zip(content.pictures, files, strict=False)}
     return {

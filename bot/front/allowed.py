@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import discord
 
@@ -31,10 +30,14 @@ HELD = "held"  # the key in an interaction's extras
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What holds for a person in a channel; `quotas` are theirs, `weight` is theirs in the fair order."""
+    """What holds for a person in a channel.
+
+    `said` are the stored policies that hold, `quotas` are theirs, `weight` is theirs in the fair order.
+    """
 
     decision: Decision
     effective: Effective
+    said: tuple[Said, ...]
     quotas: tuple[Quota, ...]
     weight: float
 
@@ -71,15 +74,16 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
     return Held(
         decision=decide(read.restrictions),
         effective=found,
+        said=tuple(map(said_by, read.policies)),
         quotas=quotas_of(found, services.bounds, guild_id=interaction.guild_id),
-        weight=weight if found.policy.weight is None else found.policy.weight,
+        weight=found.policy.weight or weight,
     )
 
 
 def all_said(services: Services, rows: Sequence[PolicyRow], *, weight: float) -> list[Said]:
     """Return stored policies with those of the operator; `weight` is the one that the operator gives."""
     policy, bounds = services.policy, services.bounds
-    if policy.weight is None and weight != 1.0:
+    if policy.weight is None:
         policy = replace(policy, weight=weight)
     if bounds.weight is None:
         bounds = replace(bounds, weight=max(1.0, weight, *services.weights.values()))
@@ -164,9 +168,9 @@ def under_policy(origin: Origin, policy: Policy) -> Origin:
 
     A private answer is in the person's own language.
     """
-    kept: dict[str, Any] = kept_for_later(policy, age_restricted=origin.age_restricted)
-    shared = policy.language is not None and not origin.private and origin.guild_id is not None
-    return replace(origin, policy=kept, locale=policy.language if shared else origin.locale)
+    kept = kept_for_later(policy, age_restricted=origin.age_restricted)
+    language = None if origin.private or origin.guild_id is None else policy.language
+    return replace(origin, policy=kept, locale=language or origin.locale)
 
 
 def offers_here(interaction: Interaction) -> tuple[Offer, ...]:

@@ -9,6 +9,8 @@ from discord import app_commands
 from bot.front.commands.audit import audit_command
 from bot.front.commands.known import known_group
 from bot.front.commands.moderate import moderate_group
+from bot.front.commands.policy import policy_group
+from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
 from bot.front.commands.style import style_group
 from bot.front.commands.whose import NAME, whose_command
@@ -38,12 +40,25 @@ def moderators_help(texts: Texts, names: Texts) -> str:
                 "A blocked member reads until when and why, and is charged nothing. In a pause requests "
                 "are taken and wait; those who wait read your word in their messages."
             ),
+            texts.gettext(
+                "What is held for review, reported or appealed comes to the channel of your choice, with "
+                "buttons. The first decision stands; its person reads it in the message of the result."
+            ),
         ]
     )
 
 
 def _commands(texts: Texts, names: Texts) -> Iterator[str]:
-    for group in (moderate_group(), rules_group(), known_group(), style_group(), wildcard_group()):
+    groups = (
+        moderate_group(),
+        policy_group(),
+        rules_group(),
+        review_group(),
+        known_group(),
+        style_group(),
+        wildcard_group(),
+    )
+    for group in groups:
         for command in group.commands:
             if isinstance(command, app_commands.Command):
                 yield _line((group.name, command.name), command.description, texts, names)

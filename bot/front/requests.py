@@ -30,8 +30,10 @@ from bot.front.allowed import (
 from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
+from bot.front.review_mode import review_mode, tell_answers
 from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
+from bot.holds import Hold
 from bot.jobs import Descent, Job, Origin, Parent, Recipe
 from bot.log import about
 from bot.quotas import places_of
@@ -113,17 +115,19 @@ async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> J
     person, their server or the bot has too much waiting.
     """
     await check_recipe(interaction, recipe)
-    await check_words(interaction, recipe)
     services = services_of(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
+    weight = (await held_of(interaction)).weight
+    hold = await _hold(interaction, recipe, origin, weight=weight, places=places)
     return await while_unavailable(
         PATIENCE_SECONDS,
         services.store.jobs.enqueue,
         recipe,
         origin,
-        weight=(await held_of(interaction)).weight,
+        weight=weight,
         caps=services.caps,
         places=places,
+        hold=hold,
         charge=await charge_of(interaction, recipe),
     )
 
@@ -131,25 +135,43 @@ async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> J
 async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
     """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
     await check_recipe(interaction, job.recipe)
-    await check_words(interaction, job.recipe)
     services = services_of(interaction)
     places = places_of(job.recipe, find_offer(job.recipe.model, services.offers))
+    weight = (await held_of(interaction)).weight
+    hold = await _hold(interaction, job.recipe, origin, weight=weight, places=places)
     return await while_unavailable(
         PATIENCE_SECONDS,
         services.store.jobs.enqueue_again,
         job.id,
         origin,
-        weight=(await held_of(interaction)).weight,
+        weight=weight,
         caps=services.caps,
         places=places,
+        hold=hold,
         charge=await charge_of(interaction, job.recipe),
     )
 
 
+async def _hold(
+    interaction: Interaction, recipe: Recipe, origin: Origin, *, weight: float, places: int
+) -> Hold | None:
+    """Return why the pictures of a request are held; the refusal of a rule can be appealed."""
+    try:
+        return await check_words(interaction, recipe) or await review_mode(interaction)
+    except UserMistake as error:
+        if error.message_id == "rule_refused" and not is_external(interaction):
+            store, share = services_of(interaction).store, {"weight": weight, "places": places}
+            rule = str(error.details["rule"])
+            error.appeal = await store.appeals.note_refusal(recipe, origin, rule=rule, **share)
+        raise
+
+
 async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
     """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it."""
-    services = services_of(interaction)
-    return await while_unavailable(PATIENCE_SECONDS, services.store.jobs.copy, job.id, origin, index=index)
+    published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
+    hold = await review_mode(interaction) if published else None
+    store = services_of(interaction).store
+    return await while_unavailable(PATIENCE_SECONDS, store.jobs.copy, job.id, origin, index=index, hold=hold)
 
 
 async def announce(interaction: Interaction, job: Job) -> None:
@@ -161,6 +183,7 @@ async def announce(interaction: Interaction, job: Job) -> None:
     services.metrics.jobs_accepted.inc()
     with about(job.id):
         await services.announce(job)
+    await tell_answers(interaction)
 
 
 async def repeatable(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:

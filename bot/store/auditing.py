@@ -34,6 +34,8 @@ class Act(StrEnum):
     REJECT = "reject"
     EXPIRE = "expire"
     HIDE = "hide"
+    DECLINE = "decline"
+    REVIEW = "review"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from bot.jobs import COPIES, ImageRecord, Job, Origin, Recipe, Showing, State, l
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
+from bot.store.review_rows import open_for_held
 from bot.store.rows import hold_values, load_job, notes_values, origin_values, recipe_values
 from bot.store.tables import images, jobs, start_pictures
 from bot.store.transitions import lock_job, make_due
@@ -52,6 +53,7 @@ async def add_copy(
         await _add_images(connection, added, recipe, shown, held=hold is not None, only=index is not None)
         await _use_files(connection, added, parent, shown, now=now)
         await make_due(connection, added, now=now)
+        await open_for_held(connection, added, now=now)
     return added
 
 

@@ -12,6 +12,7 @@ from bot.jobs import Delivery
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs
 from bot.store.forgetting import files_of, forget_words, let_go_unneeded
+from bot.store.review_rows import withdraw
 from bot.store.rows import load_jobs
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
@@ -159,6 +160,7 @@ def _due(now: float) -> sa.ColumnElement[bool]:
 async def _delete(connection: AsyncConnection, job_id: str, *, now: float) -> bool:
     """Delete the images and the words of a locked job; return whether it was not deleted before."""
     await cancel_images(connection, job_id, now=now)
+    await withdraw(connection, [job_id], now=now)
     await _name_no_files(connection, job_id)
     await forget_words(connection, job_id)
     there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))

@@ -17,6 +17,8 @@ from bot.store.moderation import Kind
 from bot.store.picture_tables import blocked_pictures
 from bot.store.policy_tables import policies
 from bot.store.preferences import Scope
+from bot.store.review_rows import erase_from_reviews, withdraw
+from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows import load_jobs, recipe_from, recipe_values
 from bot.store.tables import (
     departures,
@@ -34,7 +36,8 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, policies, blocked_pictures, restrictions)
+_KEPT = (styles, wildcards, prompt_rules, policies, restrictions, reviews, reports, review_settings)
+OF_SERVERS = (jobs, preferences, blocked_pictures, *_KEPT)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
@@ -73,6 +76,7 @@ class Erasure(Verbs):
             for job_id in locked:
                 await cancel_images(connection, job_id, now=now)  # images that never ran are refunded
             names = await files_of(connection, locked)
+            await withdraw(connection, locked, now=now)
             await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(locked)))
             unneeded = await let_go_unneeded(connection, names, now=now)
             changes.cancelled = True
@@ -95,7 +99,7 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
-                for kept in (styles, wildcards, prompt_rules, policies, blocked_pictures, restrictions):
+                for kept in (blocked_pictures, *_KEPT):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
 
@@ -104,9 +108,10 @@ class Erasure(Verbs):
 
         A block of the person stays until it ends.
         """
+        number, now = erased_number(), self._clock()
         async with self._database.write() as connection:
-            number = erased_number()
             await replace_person(connection, user_id, number)
+            await erase_from_reviews(connection, user_id, number, now=now)
             theirs = sa.update(blocked_pictures).where(blocked_pictures.c.by == user_id)
             await connection.execute(theirs.values(by=number))
 

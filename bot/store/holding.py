@@ -14,9 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.holds import Hold, Outcome, Ruling
 from bot.jobs import Showing
+from bot.store.charges import recount
 from bot.store.rows import hold_values
 from bot.store.tables import images, jobs
-from bot.store.transitions import renew
+from bot.store.transitions import lock_job, renew
 
 SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
     {
@@ -27,6 +28,8 @@ SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
     }
 )
 OPEN = (Showing.SHOW, Showing.SPOILER)
+HELD = (Showing.HOLD,)
+ANYWAY = (*OPEN, *HELD)
 
 
 async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *, now: float) -> list[str]:
@@ -35,16 +38,31 @@ async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *,
     return await _change(connection, job_id, values, before=OPEN, after=Showing.HOLD, now=now)
 
 
-async def rule_on(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> list[str]:
-    """End the hold of a job's pictures; return the jobs that show them, none where none was held."""
+async def rule_on(
+    connection: AsyncConnection,
+    job_id: str,
+    ruling: Ruling,
+    *,
+    before: Collection[Showing] = HELD,
+    now: float,
+) -> list[str]:
+    """End the hold of a job's pictures, by default; return the jobs that show them, none without any."""
     values, after = _values(ruling), SHOWN_AS[ruling.outcome]
-    return await _change(connection, job_id, values, before=(Showing.HOLD,), after=after, now=now)
+    return await _change(connection, job_id, values, before=before, after=after, now=now)
 
 
 async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> list[str]:
     """Show pictures that were withheld and whose files are kept; return the jobs that show them."""
     values, after = _values(ruling), SHOWN_AS[ruling.outcome]
     return await _change(connection, job_id, values, before=(Showing.WITHHOLD,), after=after, now=now)
+
+
+async def decline(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> None:
+    """Let withheld pictures stay as they are after an appeal, and say so in their message."""
+    await lock_job(connection, job_id)
+    there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
+    if (await connection.execute(there.values(_values(ruling)))).rowcount:
+        await renew(connection, [job_id], now=now)
 
 
 def _values(ruling: Ruling) -> dict[str, str]:
@@ -72,5 +90,7 @@ async def _change(
     changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
     job_ids = [each for each in locked if each in changed_ids]
     await connection.execute(sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(dict(values)))
+    for each in job_ids:
+        await recount(connection, each)  # what is withheld counts against no quota
     await renew(connection, job_ids, now=now)
     return job_ids

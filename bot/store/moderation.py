@@ -78,9 +78,10 @@ class Moderation(Verbs):
         self, *, user_id: int, channel_id: int | None, guild_id: int | None
     ) -> list[Restriction]:
         """Return the restrictions that hold for a person in a channel; no server in a direct message."""
-        who = {"user_id": user_id, "channel_id": channel_id, "guild_id": guild_id}
         async with self._database.read() as connection:
-            return await restrictions_of(connection, **who, now=self._clock())
+            return await restrictions_of(
+                connection, user_id=user_id, channel_id=channel_id, guild_id=guild_id, now=self._clock()
+            )
 
     async def in_force(self, guild_id: int) -> list[Restriction]:
         """Return the restrictions that hold in a server, pauses last, each kind in the order of its time."""

@@ -131,6 +131,11 @@ def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
     return mild, explicit, extreme
 
 
+def origin_from(values: dict[str, Any]) -> Origin:
+    """Return the origin that `origin_values` wrote, without its parent."""
+    return Origin(**{field.name: values[field.name] for field in fields(Origin) if field.name in values})
+
+
 def _parent(row: Any) -> Parent | None:
     if row.parent_id is None:
         return None

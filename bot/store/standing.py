@@ -33,10 +33,14 @@ class Standings(Verbs):
 
     async def of(self, place: Place) -> Standing:
         """Return what holds for a person in a channel; in a direct message there are no policies."""
-        channel_id = place.channel_ids[0] if place.channel_ids else None
-        who = {"user_id": place.user_id, "channel_id": channel_id, "guild_id": place.guild_id}
         async with self._database.read() as connection:
-            restrictions = await restrictions_of(connection, **who, now=self._clock())
+            restrictions = await restrictions_of(
+                connection,
+                user_id=place.user_id,
+                channel_id=place.channel_ids[0] if place.channel_ids else None,
+                guild_id=place.guild_id,
+                now=self._clock(),
+            )
             if place.guild_id is None:
                 return Standing(restrictions=restrictions)
             found = await policies_of(connection, place.guild_id, place.channel_ids, place.role_ids)

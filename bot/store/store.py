@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bot.metrics import Metrics, StoreMetrics
+from bot.store.appeals import Appeals
 from bot.store.batches import Batches
 from bot.store.charges import Charges
 from bot.store.clock import Clock
@@ -23,7 +24,9 @@ from bot.store.positions import Positions
 from bot.store.preferences import Preferences
 from bot.store.previews import Previews
 from bot.store.prompt_rules import PromptRules
+from bot.store.reporting import Reports
 from bot.store.retention import Retention
+from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews
 from bot.store.standing import Standings
 from bot.store.statistics import Statistics
@@ -51,7 +54,10 @@ class Store:
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
         known       whose a picture is, and which pictures are blocked
-        reviews     pictures that moderators look at first, and their decisions
+        reviews     what moderators look at first, and their decisions
+        review_messages messages about that, which moderators have not seen yet
+        reports     what members say about pictures
+        appeals     what persons ask moderators to look at again
         policies    who may what in a server, its channels, and with its roles
         charges     what requests count against quotas
         standings   the restrictions and policies that hold for a person in a channel
@@ -86,6 +92,9 @@ class Store:
         self.standings = Standings(shared)
         self.prompt_rules = PromptRules(shared)
         self.reviews = Reviews(shared)
+        self.review_messages = ReviewMessages(shared)
+        self.reports = Reports(shared)
+        self.appeals = Appeals(shared)
 
     @classmethod
     async def open(

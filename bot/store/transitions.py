@@ -15,6 +15,7 @@ from bot.store import fairness
 from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
+from bot.store.review_rows import open_for_held
 from bot.store.tables import deliveries, images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
@@ -79,6 +80,7 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
     await drop_previews(connection, job_id)
     await recount(connection, job_id)
     await make_due(connection, job_id, now=now)
+    await open_for_held(connection, job_id, now=now)
     return True
 
 

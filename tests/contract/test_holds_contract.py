@@ -13,6 +13,7 @@ from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import Delivery, Descent, Job, Parent, Showing
 from bot.store import Store
 from bot.store.auditing import Act, By
+from bot.store.review_rows import Review
 
 MINA, HERE = 11, 21
 BY = By(actor_id=MINA, guild_id=HERE, reason="not here")
@@ -35,6 +36,12 @@ async def due(store: Store, front: str = "front") -> list[Delivery]:
 async def sent(store: Store) -> None:
     for delivery in await due(store):
         await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=77)
+
+
+async def decide(store: Store, job: Job, outcome: Outcome) -> Job:
+    (review,) = [each for each in await store.reviews.waiting(HERE, limit=9) if each.job_id == job.id]
+    await store.reviews.decide(review.id, outcome, BY)
+    return await store.jobs.get(job.id)
 
 
 def kinds(job: Job) -> list[Showing]:
@@ -63,11 +70,10 @@ async def test_a_decision_is_shown_logged_and_delivered_once_more(
 ) -> None:
     job = await painted(store)
     await sent(store)
-    decided = await store.reviews.decide(job.id, outcome, BY)
+    decided = await decide(store, job, outcome)
     assert kinds(decided) == [showing] * 2
     assert bool(decided.images[0].artifact) is (outcome is not Outcome.REJECTED)
-    reason = "not here" if outcome is Outcome.REJECTED else ""
-    assert decided.ruling == Ruling(outcome=outcome, reason=reason)
+    assert decided.ruling == Ruling(outcome=outcome, reason="not here")
     (entry,) = await store.moderation.entries(HERE, limit=9)
     assert (entry.act, entry.actor_id, entry.subject_id) == (act, MINA, job.origin.user_id)
     (delivery,) = await due(store)
@@ -83,10 +89,13 @@ async def test_of_decisions_at_once_the_first_stands_and_one_is_logged(
     job = await painted(store)
     await sent(store)
     stores = [store, await open_store()]
-    acts = [stores[n % 2].reviews.decide(job.id, list(Outcome)[n % 3], BY) for n in range(6)]
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    acts = [stores[n % 2].reviews.decide(review.id, list(Outcome)[n % 3], BY) for n in range(6)]
     done = await asyncio.gather(*acts, return_exceptions=True)
-    (won,) = [each for each in done if isinstance(each, Job)]
-    assert (await store.jobs.get(job.id)).ruling == won.ruling
+    (won,) = [each for each in done if isinstance(each, Review)]
+    ruling = (await store.jobs.get(job.id)).ruling
+    assert ruling is not None
+    assert (ruling.outcome, won.decided_by) == (won.outcome, MINA)
     others = [each.message_id for each in done if isinstance(each, UserMistake)]
     assert others == ["review_over"] * 5
     assert len(await store.moderation.entries(HERE, limit=9)) == 1
@@ -96,7 +105,7 @@ async def test_of_decisions_at_once_the_first_stands_and_one_is_logged(
 async def test_an_attempt_to_show_the_state_before_a_decision_settles_nothing(store: Store) -> None:
     job = await painted(store)
     (old,) = await due(store)
-    await store.reviews.decide(job.id, Outcome.SHOWN, BY)
+    await decide(store, job, Outcome.SHOWN)
     assert await store.deliveries.mark_delivered(old, outcome="sent", message_id=78)
     await store.deliveries.retry(old, at=1e12)
     (new,) = await due(store)
@@ -107,21 +116,21 @@ async def test_a_decided_result_goes_to_any_front_as_its_own_may_be_gone(store: 
     job = await painted(store)
     await sent(store)
     assert (await store.jobs.get(job.id)).origin.front == "front"
-    await store.reviews.decide(job.id, Outcome.SHOWN, BY)
+    await decide(store, job, Outcome.SHOWN)
     assert [each.job.id for each in await due(store, "another")] == [job.id]
 
 
 async def test_pictures_are_hidden_in_copies_too_and_shown_again_in_all(store: Store) -> None:
     job = await painted(store, showing=Showing.SHOW)
     parent = Parent(job_id=job.id, descent=Descent.SINGLE, index=0)
-    single = await store.jobs.copy(job.id, origin(2, parent=parent), index=0)
+    single = await store.jobs.copy(job.id, origin(2, guild_id=HERE, parent=parent), index=0)
     await sent(store)
     held = await store.reviews.hold(single.id, REPORTED, BY)
     assert (kinds(held), held.hold) == ([Showing.HOLD], REPORTED)
     grid = await store.jobs.get(job.id)
     assert (kinds(grid), grid.hold) == ([Showing.HOLD, Showing.SHOW], REPORTED)
     assert {each.job.id for each in await due(store)} == {job.id, single.id}
-    await store.reviews.decide(job.id, Outcome.SHOWN, BY)
+    await decide(store, single, Outcome.SHOWN)
     assert kinds(await store.jobs.get(single.id)) == [Showing.SHOW]
     assert kinds(await store.jobs.get(job.id)) == [Showing.SHOW] * 2
 
@@ -131,8 +140,7 @@ async def test_a_deleted_result_is_neither_held_nor_decided(store: Store) -> Non
     await sent(store)
     for each in (job, shown):
         await store.deliveries.delete_result(each.id, user_id=None)
-    with pytest.raises(UnknownJob):
-        await store.reviews.decide(job.id, Outcome.SHOWN, BY)
+    assert await store.reviews.waiting(HERE, limit=9) == []
     with pytest.raises(UnknownJob):
         await store.reviews.hold(shown.id, REPORTED, BY)
     assert await due(store) == []
@@ -148,7 +156,7 @@ async def test_neither_files_nor_jobs_go_by_age_while_pictures_are_held(store: S
     clock.now += 1e6
     assert await store.retention.drop_files(before=clock.now, limit=9) == []
     assert await store.retention.forget_jobs(before=clock.now, limit=9) == (0, [])
-    await store.reviews.decide(job.id, Outcome.REJECTED, BY)
+    await decide(store, job, Outcome.REJECTED)
     await sent(store)
     assert sorted(await store.retention.drop_files(before=clock.now, limit=9)) == sorted(names)
     assert (await store.retention.forget_jobs(before=clock.now + 1, limit=9))[0] == 1
@@ -164,7 +172,7 @@ async def test_a_job_with_a_hold_is_painted_and_held_and_its_withheld_pictures_s
     await store.leases.complete(first, artifact="aa/1.png", seconds=1.0)
     job = await store.leases.complete(second, artifact=None, seconds=1.0, showing=Showing.WITHHOLD)
     assert kinds(job) == [Showing.HOLD, Showing.WITHHOLD]
-    job = await store.reviews.decide(job.id, Outcome.SHOWN, BY)
+    job = await decide(store, job, Outcome.SHOWN)
     assert kinds(job) == [Showing.SHOW, Showing.WITHHOLD]
     again = await store.jobs.enqueue_again(job.id, origin(2, guild_id=HERE))
     assert (again.hold, again.ruling) == (None, None)
@@ -177,5 +185,5 @@ async def test_a_copy_may_be_held_where_its_source_is_shown(store: Store) -> Non
     copy = await store.jobs.copy(job.id, origin(2, guild_id=HERE, parent=parent), hold=mode)
     assert (kinds(copy), copy.hold) == ([Showing.HOLD] * 2, mode)
     assert kinds(await store.jobs.get(job.id)) == [Showing.SHOW] * 2
-    await store.reviews.decide(copy.id, Outcome.REJECTED, BY)
+    await decide(store, copy, Outcome.REJECTED)
     assert kinds(await store.jobs.get(job.id)) == [Showing.SHOW] * 2

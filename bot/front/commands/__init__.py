@@ -11,10 +11,14 @@ from bot.front.commands.help import help_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
 from bot.front.commands.known import known_group
+from bot.front.commands.limits import limits_command
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
+from bot.front.commands.policy import policy_group
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.report import report_menu
+from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
@@ -39,8 +43,11 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         style_group(),
         wildcard_group(),
         rules_group(),
+        review_group(),
         privacy_command(),
+        limits_command(),
         moderate_group(),
+        policy_group(),
         audit_command(),
         whose_command(),
         known_group(),
@@ -50,4 +57,4 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
 
 def menus() -> list[MessageMenu]:
     """Return the commands in the menu of every message."""
-    return [use_recipe_menu(), paint_from_menu(), whose_menu()]
+    return [use_recipe_menu(), paint_from_menu(), report_menu(), whose_menu()]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import re
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,13 +19,15 @@ import PIL.Image
 import pytest
 from serving import Served, serving, until
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
+from tour_known import know_pictures
+from tour_review import review_everything
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.front import views
-from bot.front.commands import commands, paint_from, use_recipe, whose
+from bot.front.commands import commands, paint_from, report, use_recipe, whose
 from bot.sandbox.client import Member
-from bot.sandbox.community import GUILD_ID, PEOPLE
+from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.worker.worker import Worker
@@ -39,7 +40,7 @@ OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
 KEYWORDS = "circle,0,9,\nheart,0,5,\n"
 COLOURS = "{red, blue, green, yellow}"
 SHAPES = ("circle", "star", "heart")
-MENUS = {use_recipe.NAME, paint_from.NAME, whose.NAME}
+MENUS = {use_recipe.NAME, paint_from.NAME, report.NAME, whose.NAME}
 """They are called as Discord has them, which has no Arabic."""
 
 CONFIG: dict[str, Any] = {
@@ -288,6 +289,7 @@ async def keep_order(evening: Evening) -> None:
     for name in ("add", "show", "remove"):
         assert await mina.suggested(f"rules {name}", "name", "no") == ["No fog"]
     await mina.answer(await mina.use("rules remove", name="No fog"))
+    await set_policies(evening)
     for hours in range(1, 7):  # more acts than a page of the log has
         await mina.answer(await mina.use("moderate block", member=member, hours=hours, reason="a test"))
         assert "a test" in text_of(await mina.answer(await mina.use("moderate show")))
@@ -310,21 +312,20 @@ async def keep_order(evening: Evening) -> None:
     assert text_of(await mina.answer(await mina.use("audit", act="block")))
 
 
-async def know_pictures(evening: Evening, grid: Message) -> None:
-    """Mina asks whose pictures are, and blocks one of the evening and one that she sends."""
-    mina, ravi = evening.mina, f"<@{PEOPLE[1].id}>"
-    page = await mina.answer(await mina.menu(grid, whose.NAME))
-    assert ravi in text_of(page)
-    await mina.answer(await mina.press(page, views.BlockPictureButton))
-    leak, link = ("leak.png", png("RGB", "green")), link_of(grid)
-    await mina.answer(await mina.use("known block", picture=leak, reason="a leak"))
-    blocked = re.findall(r"[0-9a-f]{16}", text_of(await mina.answer(await mina.use("known show"))))
-    assert len(blocked) == 2
-    assert ravi in text_of(await mina.answer(await mina.use("whose", message=link)))
-    assert await mina.answer(await mina.use("whose", picture=leak))
-    for name in blocked:
-        assert await mina.suggested("known remove", "name", name[:9]) == [name]
-        await mina.answer(await mina.use("known remove", name=name, reason="settled"))
+async def set_policies(evening: Evening) -> None:
+    """Mina sets policies of the channel, a role and the server, and looks; Ravi reads his limits."""
+    mina, ravi, role = evening.mina, evening.ravi, str(MODERATORS_ID)
+    opened = await mina.use("policy set", what="quotas", where="channel")
+    await mina.answer(await mina.fill(opened, pictures_per_day="100", cool_down="0"))
+    opened = await mina.use("policy set", what="pictures", role=role)
+    await mina.answer(await mina.fill(opened, steps="4", loras="*"))
+    for what in ("who", "more"):
+        await mina.answer(await mina.fill(await mina.use("policy set", what=what)))
+    assert "100" in text_of(await mina.answer(await mina.use("policy show")))
+    assert "100" in text_of(await mina.answer(await mina.use("policy why", member=str(PEOPLE[1].id))))
+    assert "100" in text_of(await ravi.answer(await ravi.use("limits")))
+    await mina.answer(await mina.use("policy reset", role=role))
+    await mina.answer(await mina.use("policy reset", where="channel"))
 
 
 async def tidy_up(evening: Evening) -> None:
@@ -357,9 +358,10 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         await paint_otherwise(evening)
         await use_menus(evening, grid, monkeypatch)
         await look_back(evening, grid)
+        await review_everything(evening.guests, evening.served.store)
     await wait_and_cancel(evening)
     await keep_order(evening)
-    await know_pictures(evening, grid)
+    await know_pictures(evening.guests, grid)
     await tidy_up(evening)
 
     seen = [message for guest in evening.guests.values() for message in guest.seen()]
@@ -377,11 +379,6 @@ def test_what_nobody_used_is_named(config: Config) -> None:
     assert {"RemixButton", "CancelMenu", "form style"} <= set(left)
     used = Used(things={*left} - {"/queue", "RemixButton"}, offered={"choice near"})
     assert unused(used, commands([model.offer for model in config.models])) == ["/queue", "RemixButton"]
-
-
-def link_of(message: Message) -> str:
-    """The link of a message of the server."""
-    return f"https://discord.com/channels/{GUILD_ID}/{message['channel_id']}/{message['id']}"
 
 
 def png(mode: str, colour: str) -> bytes:

@@ -58,8 +58,11 @@ async def test_all_commands_are_there() -> None:
         "style",
         "wildcard",
         "rules",
+        "review",
         "privacy",
+        "limits",
         "moderate",
+        "policy",
         "audit",
         "whose",
         "known",
@@ -85,6 +88,7 @@ async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
     assert [menu["name"] for menu in found] == [
         "Use this recipe",
         "Paint from this picture",
+        "Report to the moderators",
         "Whose picture is this?",
     ]
     for menu in found:
@@ -208,7 +212,7 @@ async def test_any_change_is_registered(change: Any) -> None:
 async def test_commands_for_moderators_are_offered_in_servers_to_whoever_manages_messages() -> None:
     found = {command["name"]: command for command in await payload(OFFER)}
     [found["menu"]] = [menu for menu in await menu_payload() if menu["name"] == "Whose picture is this?"]
-    theirs = ("rules", "moderate", "audit", "whose", "known", "menu")
+    theirs = ("rules", "review", "moderate", "policy", "audit", "whose", "known", "menu")
     for name in theirs:
         assert found[name]["default_member_permissions"] == discord.Permissions(manage_messages=True).value
         assert (found[name]["contexts"], found[name]["integration_types"]) == ([0], [0])
