@@ -15,7 +15,8 @@ from bot.store.review_rows import Kind, Review
 from bot.store.rows import origin_from, recipe_from
 from bot.texts import Moment, Texts, shown, tidy
 
-SHOWN_PROMPT = 1200
+SHOWN_PROMPT = 600
+SHOWN_REPORT = 100
 SHOWN_REASON = 300
 APPROVE, SPOILER, REJECT = "approve", "spoiler", "reject"
 ACCEPT, DECLINE, BLOCK = "accept", "decline", "block"
@@ -69,7 +70,7 @@ def _about(due: DueReview, texts: Texts) -> Iterator[str]:
             "{count} member has reported this.", "{count} members have reported this.", due.count
         )
     for reason in due.reported:
-        yield f"- {shown(reason, SHOWN_REASON)}"
+        yield f"- {shown(reason, SHOWN_REPORT)}"
 
 
 def _place(due: DueReview, texts: Texts) -> Iterator[str]:

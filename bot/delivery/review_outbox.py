@@ -33,6 +33,7 @@ AT_ONCE = 4
 POLL_SECONDS = 1.0
 CLOSED_SECONDS = 600.0  # until a channel that is closed to the bot is tried again
 FITTING_ATTEMPTS = 8
+REPAINTED, LOST_SECONDS = 6, 20.0  # how often and how long a message waits for lost files
 NO_CHANNEL = "no_channel"
 
 Place = tuple[int | None, int | None]  # message, channel
@@ -114,6 +115,8 @@ class ReviewOutbox:
             pictures = await self._uploads.load(content)
         except FilesGone as gone:
             await self._store.files.want(gone.names)
+            if due.attempts < REPAINTED:
+                raise DeliveryDelayed(f"{gone}, and are painted again", seconds=LOST_SECONDS) from None
             content, pictures = review_content(due, texts, pictures=False), []
         guild = self._client.get_guild(due.review.guild_id)
         limit = min(guild.filesize_limit, MAX_REQUEST) if guild else DIRECT_LIMIT
@@ -163,7 +166,8 @@ class ReviewOutbox:
             with self._guard.request(by_token=False):
                 channel = await self._client.create_dm(discord.Object(due.review.user_id))
                 nonce = f"sdjax-appeal-{due.review.id}"[:25]
-                await channel.send(view=layout(content), nonce=nonce)
+                silent = discord.AllowedMentions.none()
+                await channel.send(view=layout(content), nonce=nonce, allowed_mentions=silent)
         except Refused:
             return False
         return True

@@ -10,12 +10,13 @@ Every command and button that asks for pictures takes these steps, with its own 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from discord import app_commands
 
-from bot.errors import UnknownJob, UserMistake
+from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import (
     charge_of,
     check_blocked,
@@ -108,8 +109,10 @@ async def check_caps(interaction: Interaction, origin: Origin, recipe: Recipe) -
     )
 
 
-async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> Job:
-    """Store the job.
+async def enqueue(
+    interaction: Interaction, recipe: Recipe, origin: Origin, *, held: Hold | None = None
+) -> Job:
+    """Store the job; with `held`, or for a reason found here, its pictures are held for review.
 
     Raises UserMistake where a policy refuses the recipe or a rule its words, where a quota is used up, or the
     person, their server or the bot has too much waiting.
@@ -127,7 +130,7 @@ async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> J
         weight=weight,
         caps=services.caps,
         places=places,
-        hold=hold,
+        hold=held or hold,
         charge=await charge_of(interaction, recipe),
     )
 
@@ -162,7 +165,8 @@ async def _hold(
         if error.message_id == "rule_refused" and not is_external(interaction):
             store, share = services_of(interaction).store, {"weight": weight, "places": places}
             rule = str(error.details["rule"])
-            error.appeal = await store.appeals.note_refusal(recipe, origin, rule=rule, **share)
+            with suppress(StoreUnavailable):  # the refusal stands, without an appeal
+                error.appeal = await store.appeals.note_refusal(recipe, origin, rule=rule, **share)
         raise
 
 

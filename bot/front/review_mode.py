@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from bot.delivery.review_message import appeal_answer
+from bot.errors import StoreUnavailable
 from bot.front.allowed import held_of
 from bot.front.answers import add
 from bot.front.services import Interaction, services_of
 from bot.holds import Cause, Hold
+
+log = logging.getLogger(__name__)
 
 
 async def review_mode(interaction: Interaction) -> Hold | None:
@@ -20,5 +25,10 @@ async def review_mode(interaction: Interaction) -> Hold | None:
 async def tell_answers(interaction: Interaction) -> None:
     """Tell the person alone of declined appeals that no direct message could tell."""
     services = services_of(interaction)
-    for review in await services.store.appeals.answers_left(interaction.user.id):
+    try:
+        left = await services.store.appeals.answers_left(interaction.user.id)
+    except StoreUnavailable as error:
+        log.warning("whether an appeal was answered cannot be read: %s", error)
+        return
+    for review in left:
         await add(interaction, appeal_answer(review, services.texts(interaction)))

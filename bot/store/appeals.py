@@ -23,7 +23,7 @@ from bot.store.jobs import Adding, job_of
 from bot.store.moderation import is_paused
 from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
 from bot.store.review_tables import reviews
-from bot.store.rows import load_job, origin_from, origin_values, recipe_from, recipe_values
+from bot.store.rows import load_job, origin_from, origin_json, recipe_from, recipe_values
 from bot.store.seed_sequences import Wanted
 from bot.store.transitions import lock_job
 
@@ -43,7 +43,7 @@ class Appeals(Verbs):
         untold = replace(origin, interaction_token="", token_expires_at=0.0, message_id=None, front=None)
         request = {
             "recipe": recipe_values(recipe),
-            "origin": origin_values(untold),
+            "origin": origin_json(untold),
             "weight": weight,
             "places": places,
         }

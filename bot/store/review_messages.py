@@ -20,7 +20,7 @@ from bot.store.review_tables import reports, reviews
 from bot.store.rows import load_jobs
 
 LEASE_SECONDS = 120.0
-SHOWN_REPORTS = 10
+SHOWN_REPORTS = 5
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -122,6 +122,7 @@ def origin_values(origin: Origin) -> dict[str, Any]:
     return values
 
 
+<<<<<<< HEAD
 def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
     """Return how a job's policy has pictures of the levels 1, 2 and 3 shown; None where it says nothing."""
     said = (policy or {}).get("flagged")
@@ -133,6 +134,15 @@ def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
 
 def origin_from(values: dict[str, Any]) -> Origin:
     """Return the origin that `origin_values` wrote, without its parent."""
+=======
+def origin_json(origin: Origin) -> dict[str, Any]:
+    """Return the origin as JSON values, without its parent."""
+    return {name: value for name, value in asdict(origin).items() if name != "parent"}
+
+
+def origin_from(values: Mapping[str, Any]) -> Origin:
+    """Return the origin that `origin_json` wrote."""
+>>>>>>> review
     return Origin(**{field.name: values[field.name] for field in fields(Origin) if field.name in values})
 
 

@@ -111,7 +111,7 @@ async def renew(connection: AsyncConnection, job_ids: Sequence[str], *, now: flo
     mine = deliveries.c.job_id.in_(job_ids) & (deliveries.c.kind == RESULT)
     settled = sa.select(deliveries.c.job_id).where(mine, deliveries.c.outcome.is_not(None))
     await connection.execute(sa.update(jobs).where(jobs.c.id.in_(settled)).values(front=None))
-    anew = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now}
+    anew = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now, "created_at": now}
     token = {"fencing_token": deliveries.c.fencing_token + 1}
     await connection.execute(sa.update(deliveries).where(mine).values({**anew, **token}))
 

@@ -73,6 +73,13 @@ async def test_moderators_learn_whose_a_picture_is_from_a_file_a_link_and_the_me
     own = link.replace(posted["id"], message["id"])
     for asked in (await mina.menu(message, MENU), await mina.use("whose", message=own)):
         assert f"<@{job.origin.user_id}> asked for it, as picture 1" in await refusal(mina, asked)
+
+
+async def test_each_picture_of_a_grid_is_looked_up_and_what_cannot_be_is_said(
+    served: Served, mina: Member, ravi: Member, yuna: Member
+) -> None:
+    await painted(served, ravi, "a boat", shapes(1))
+    await painted(served, yuna, "a house", shapes(2))
     grid = PIL.Image.new("RGB", (256, 256))
     for number, tile in enumerate((shapes(1), shapes(2), shapes(7), shapes(8))):
         grid.paste(tile, (128 * (number % 2), 128 * (number // 2)))
@@ -83,6 +90,7 @@ async def test_moderators_learn_whose_a_picture_is_from_a_file_a_link_and_the_me
     other = await refusal(mina, await mina.use("whose", picture=("y.png", file_of(shapes(9)))))
     assert NOBODY in other
     words = await yuna.say("no picture here")
+    link = f"https://discord.com/channels/{GUILD_ID}/{posted['channel_id']}/{posted['id']}"
     assert await refusal(mina, await mina.menu(words, MENU)) == "This message has no picture."
     assert "Send a picture" in await refusal(mina, await mina.use("whose"))
     for wrong in (link.replace(str(GUILD_ID), "5"), link + "9", "cat.png"):

@@ -164,7 +164,8 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
 ) -> None:
     await served.store.reviews.set_settings(BY, channel_id=GENERAL)
     rules = served.store.prompt_rules
-    await rules.put(PromptRule(name="Blades", action=Action.HOLD, terms=("sword",)), BY)
+    opened = await mina.modal_of(await mina.use("rules add", name="Blades", action="hold"))
+    await mina.message_of(await mina.submit(opened, name="Blades", terms="sword", also=""))
     await rules.put(PromptRule(name="Fog", action=Action.REFUSE, terms=("fog",)), BY)
     job, _ = await painted(served, ravi, "a sword in a stone")
     assert job.hold is not None
@@ -243,6 +244,11 @@ async def test_a_hold_survives_a_restart_and_of_two_fronts_one_posts_it(
     async with serving(sandbox, store, artifacts, config, name="first") as served:
         job, message = await painted(served, ravi, "a calm pond")
         await says(ravi, message, "waits for moderators")
+
+        async def is_noted() -> bool:
+            return await store.deliveries.undelivered(limit=1) == []
+
+        await until(is_noted)
     await store.policies.remove(PolicyScope.CHANNEL, ART, BY)
     async with (
         serving(sandbox, store, artifacts, config, name="second") as served,
