@@ -122,7 +122,6 @@ def origin_values(origin: Origin) -> dict[str, Any]:
     return values
 
 
-<<<<<<< HEAD
 def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
     """Return how a job's policy has pictures of the levels 1, 2 and 3 shown; None where it says nothing."""
     said = (policy or {}).get("flagged")
@@ -132,9 +131,6 @@ def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
     return mild, explicit, extreme
 
 
-def origin_from(values: dict[str, Any]) -> Origin:
-    """Return the origin that `origin_values` wrote, without its parent."""
-=======
 def origin_json(origin: Origin) -> dict[str, Any]:
     """Return the origin as JSON values, without its parent."""
     return {name: value for name, value in asdict(origin).items() if name != "parent"}
@@ -142,7 +138,6 @@ def origin_json(origin: Origin) -> dict[str, Any]:
 
 def origin_from(values: Mapping[str, Any]) -> Origin:
     """Return the origin that `origin_json` wrote."""
->>>>>>> review
     return Origin(**{field.name: values[field.name] for field in fields(Origin) if field.name in values})
 
 
