@@ -27,6 +27,7 @@ class Act(StrEnum):
     RULE = "rule"
     DELETE = "delete"
     CANCEL = "cancel"
+    SESSION = "session"
 
 
 @dataclass(frozen=True, kw_only=True)

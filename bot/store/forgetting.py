@@ -16,6 +16,7 @@ from bot.store.files import let_go
 from bot.store.moderation import Kind
 from bot.store.preferences import Scope
 from bot.store.rows import load_jobs, recipe_from, recipe_values
+from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
     departures,
     favourites,
@@ -32,7 +33,7 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, restrictions)
+OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, restrictions, sessions)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
@@ -93,17 +94,19 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
-                for kept in (styles, wildcards, prompt_rules, restrictions):
+                for kept in (styles, wildcards, prompt_rules, restrictions, sessions):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
 
     async def erase_acts(self, user_id: int) -> None:
         """Replace a person by a number in the audit log, and where they blocked or paused.
 
+        The person's votes and places in group sessions are deleted, and sessions of theirs have no host.
         A block of the person stays until it ends.
         """
         async with self._database.write() as connection:
             await replace_person(connection, user_id, erased_number())
+            await leave_sessions(connection, user_id)
 
     async def servers(self) -> set[int]:
         """Return the servers of which anything is stored, except servers that the bot never was in."""
@@ -156,6 +159,14 @@ def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
     if kept is restrictions:
         of_server &= ~((kept.c.kind == Kind.BLOCK.value) & (kept.c.user_id == 0))
     return of_server
+
+
+async def leave_sessions(connection: AsyncConnection, user_id: int) -> None:
+    """Delete a person's votes and places in group sessions; a session of theirs has no host then."""
+    await connection.execute(sa.delete(session_votes).where(session_votes.c.voter_id == user_id))
+    await connection.execute(sa.delete(session_tags).where(session_tags.c.user_id == user_id))
+    hosted = sa.update(sessions).where(sessions.c.host_id == user_id)
+    await connection.execute(hosted.values(host_id=0))
 
 
 async def forget_words(connection: AsyncConnection, job_id: str) -> None:

@@ -25,6 +25,7 @@ from bot.store.moderation import is_paused
 from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
+from bot.store.session_admission import Entrance, enter, join_session
 from bot.store.tables import favourites, images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 
@@ -46,18 +47,19 @@ class Jobs(Verbs):
         weight: float = 1.0,
         caps: Caps = NO_CAPS,
         places: int = 1,
+        session_id: str | None = None,
     ) -> Job:
         """Store a job and its images; a repeated interaction returns the job that it made first.
 
         Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
         against the caps. Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a
-        hard cap is reached.
+        hard cap is reached. `session_id` is that of the channel's group session; raises as `enter`.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        return await self._accept(wanted, origin, weight, caps, places)
+        return await self._accept(wanted, origin, weight, caps, places=places, session_id=session_id)
 
     async def enqueue_again(
         self,
@@ -67,6 +69,7 @@ class Jobs(Verbs):
         weight: float = 1.0,
         caps: Caps = NO_CAPS,
         places: int = 1,
+        session_id: str | None = None,
     ) -> Job:
         """Store a job of the same recipe, with the next seeds of its seed sequence.
 
@@ -77,7 +80,7 @@ class Jobs(Verbs):
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_in_sequence(connection, job_id)
 
-        return await self._accept(wanted, origin, weight, caps, places)
+        return await self._accept(wanted, origin, weight, caps, places=places, session_id=session_id)
 
     async def copy(self, job_id: str, origin: Origin, *, index: int | None = None) -> Job:
         """Store a finished job that shows the picture at `index` of another, or all; its result is due.
@@ -99,7 +102,9 @@ class Jobs(Verbs):
         async with self._database.read() as connection:
             return await load_jobs(connection, await copies_of(connection, [job_id]))
 
-    async def _accept(self, wish: Wish, origin: Origin, weight: float, caps: Caps, places: int) -> Job:
+    async def _accept(
+        self, wish: Wish, origin: Origin, weight: float, caps: Caps, *, places: int, session_id: str | None
+    ) -> Job:
         async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
             known = await _job_of(connection, origin.interaction_id)
@@ -107,7 +112,13 @@ class Jobs(Verbs):
                 await refuse_over(connection, caps, origin, places=places)
                 room = await room_at_full_share(connection, caps, origin.user_id)
                 adding = _Adding(
-                    wish=wish, origin=origin, weight=weight, places=places, room=room, now=self._clock()
+                    wish=wish,
+                    origin=origin,
+                    session_id=session_id,
+                    weight=weight,
+                    places=places,
+                    room=room,
+                    now=self._clock(),
                 )
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
             job = await load_job(connection, known)
@@ -297,6 +308,7 @@ class _Adding:
 
     wish: Wish
     origin: Origin
+    session_id: str | None
     weight: float
     places: int
     room: int | None
@@ -307,10 +319,13 @@ class _Adding:
         job_id: str | None = None
         while job_id is None:  # repeated only where the id or the place in the sequence is taken
             wanted = await self.wish(connection)
-            virtual_time, tags, shares = await self._tags(connection, wanted.recipe)
+            pictures = wanted.recipe.variants
+            entrance = await enter(connection, self.origin, session_id=self.session_id, pictures=pictures)
+            virtual_time, tags, shares = await self._tags(connection, wanted.recipe, entrance)
             job_id = await connection.scalar(
                 insert(connection, jobs)
-                .values(**self._job_values(wanted), tag=tags[0], slowed=self._slows(wanted.recipe))
+                .values(**self._job_values(wanted), tag=tags[0])
+                .values(slowed=entrance is None and self._slows(wanted.recipe))
                 .values(paused=paused)
                 .on_conflict_do_nothing()
                 .returning(jobs.c.id)
@@ -329,6 +344,9 @@ class _Adding:
                 start = {"job_id": job_id, "artifact": name, "source": source}
                 await connection.execute(sa.insert(start_pictures).values(start))
             await use_files(connection, names, now=self.now)
+        if entrance is not None:
+            await join_session(connection, entrance, job_id, last_tag=tags[-1])
+            return job_id
         mine = last_tags.c.user_id == self.origin.user_id
         await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))
         return job_id
@@ -347,15 +365,18 @@ class _Adding:
         }
 
     async def _tags(
-        self, connection: AsyncConnection, recipe: Recipe
+        self, connection: AsyncConnection, recipe: Recipe, entrance: Entrance | None
     ) -> tuple[float, list[float], list[float]]:
         """Return virtual time, the images' tags and their shares; `wait_for_turn` holds the person's row."""
         virtual_time = sa.select(virtual_clock.c.time).scalar_subquery().label("time")
         times = sa.select(last_tags.c.tag, virtual_time).where(last_tags.c.user_id == self.origin.user_id)
         now = (await connection.execute(times)).one()
-        one = fairness.share(recipe.cost, self.weight)
-        shares = fairness.shares(one, count=recipe.variants, room=self.room)
-        tags = fairness.tag_images(virtual_time=now.time, last_tag=now.tag, shares=shares)
+        weight, room, last_tag = self.weight, self.room, now.tag
+        if entrance is not None:
+            weight, room, last_tag = fairness.SESSION_WEIGHT, None, entrance.last_tag
+        one = fairness.share(recipe.cost, weight)
+        shares = fairness.shares(one, count=recipe.variants, room=room)
+        tags = fairness.tag_images(virtual_time=now.time, last_tag=last_tag, shares=shares)
         return now.time, tags, shares
 
 

@@ -21,6 +21,8 @@ from bot.store.preferences import Preferences
 from bot.store.previews import Previews
 from bot.store.prompt_rules import PromptRules
 from bot.store.retention import Retention
+from bot.store.session_showing import SessionShowing
+from bot.store.sessions import Sessions
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
@@ -46,6 +48,8 @@ class Store:
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
         prompt_rules what the words of prompts may not say in a server
+        sessions    group sessions, their rounds and timers
+        showing     what sessions show, and the votes in them
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -71,6 +75,8 @@ class Store:
         self.previews = Previews(shared)
         self.moderation = Moderation(shared)
         self.prompt_rules = PromptRules(shared)
+        self.sessions = Sessions(shared)
+        self.showing = SessionShowing(shared)
 
     @classmethod
     async def open(
