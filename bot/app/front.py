@@ -21,6 +21,7 @@ from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.sender import Sender
 from bot.front.address import use_address
 from bot.front.client import Bot
+from bot.front.sessions.desk import Desk
 from bot.garbage import exclude_existing
 from bot.jobs import Job
 from bot.provenance.opening import open_signing
@@ -82,12 +83,14 @@ class FrontSide:
     client: Bot
     progress: Progress
     outbox: Outbox
+    desk: Desk
 
     def start(self, tasks: BackgroundTasks) -> None:
-        """Start the gateway connection, the outbox and the progress loop. The client must be logged in."""
+        """Start the gateway connection, the outbox, the progress loop and the desk. The client must be logged in."""
         tasks.start(connect(self.client), "gateway")
         tasks.start(self.outbox.run(), "outbox")
         tasks.start(self.progress.run(), "progress")
+        tasks.start(self.desk.run(), "group sessions")
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Replace the offers; raises like `Bot.change_offers`."""
@@ -146,6 +149,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         label=config.provenance.label,
         metrics=metrics.delivery,
     )
+    desk = Desk(client, lambda: client.services, clock=clock)
     queue.checks.update(gateway=client.health, outbox=outbox.health)
     exclude_existing()  # all modules are imported, and no command waits yet
-    return FrontSide(client=client, progress=progress, outbox=outbox)
+    return FrontSide(client=client, progress=progress, outbox=outbox, desk=desk)

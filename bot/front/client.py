@@ -17,7 +17,7 @@ from bot.config import Config
 from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
-from bot.front.command_tree import Tree
+from bot.front.command_tree import Command, Group, Tree
 from bot.front.commands import commands, menus
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
@@ -115,6 +115,7 @@ class Bot(discord.AutoShardedClient):
             languages=config.discord.languages,
             signing=signing or Signing(),
             label=config.provenance.label,
+            host_permission=config.sessions.host_permission,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
         self.tree = self._command_tree(user=config.discord.user_install)
@@ -138,12 +139,17 @@ class Bot(discord.AutoShardedClient):
         everywhere: list[discord.Object | None] = [None]
         for guild in self.guilds_served or everywhere:
             tree.clear_commands(guild=guild)
-        for command in commands(self.services.offers, keywords=self.services.keywords is not None):
+        for command in self._commands():
             if self.guilds_served:
                 command.allowed_contexts = command.allowed_installs = None
             tree.add_command(command, guilds=self.guilds_served or MISSING)
         for menu in menus():
             tree.add_command(menu, guilds=self.guilds_served or MISSING)
+
+    def _commands(self) -> list[Command | Group]:
+        services = self.services
+        keywords = services.keywords is not None
+        return commands(services.offers, keywords=keywords, hosts=services.host_permission)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Change the offers; raises DiscordUnavailable where the commands could not be changed."""

@@ -21,6 +21,7 @@ from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
 from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
+from bot.front.sessions.joining import joined
 from bot.jobs import Descent, Job, Origin, Parent, Recipe, places_of
 from bot.log import about
 from bot.moderation.standing import decide, refusal
@@ -95,11 +96,12 @@ async def check_caps(interaction: Interaction, origin: Origin) -> None:
 
 
 async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> Job:
-    """Store the job.
+    """Store the job; in the channel of a group session it becomes a part of that.
 
-    Raises UserMistake where a rule refuses the words, or the person, their server or the bot has too much
+    Raises UserMistake where the session or a rule refuses it, or the person, their server or the bot has too much
     waiting.
     """
+    session_id, recipe = await joined(interaction, recipe)
     await check_words(interaction, recipe)
     services = services_of(interaction)
     weight = services.weight(interaction)
@@ -112,11 +114,15 @@ async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> J
         weight=weight,
         caps=services.caps,
         places=places,
+        session_id=session_id,
     )
 
 
 async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
     """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
+    session_id, recipe = await joined(interaction, job.recipe)
+    if recipe != job.recipe:  # it lacks words of the session
+        return await enqueue(interaction, recipe.from_image(recipe.variants), origin)
     await check_words(interaction, job.recipe)
     services = services_of(interaction)
     weight = services.weight(interaction)
@@ -129,6 +135,7 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
         weight=weight,
         caps=services.caps,
         places=places,
+        session_id=session_id,
     )
 
 

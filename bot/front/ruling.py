@@ -25,12 +25,17 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> None:
 
     Styles and the words drawn from lists are in the recipe's prompts by now.
     """
-    if breaks_hard_rule("\n".join(words_of(recipe))):
+    await check_texts(interaction, words_of(recipe))
+
+
+async def check_texts(interaction: Interaction, texts: Sequence[str]) -> None:
+    """Do as `check_words`, for texts that go into prompts later."""
+    if breaks_hard_rule("\n".join(texts)):
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
         return
     rules = await rules_of(interaction)
-    verdict = judged(words_of(recipe), rules, channel_id=interaction.channel_id) if rules else None
+    verdict = judged(texts, rules, channel_id=interaction.channel_id) if rules else None
     if verdict is not None:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
 

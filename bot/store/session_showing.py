@@ -161,13 +161,23 @@ class SessionShowing(Verbs):
         async with self._database.read() as connection:
             return await pictures_of(connection, session.id, session.round, user_id)
 
-    async def unseen(self, session_id: str) -> int:
-        """Return how many pictures of the whole session are withheld or held for review."""
+    async def unseen(self, session_id: str, round_: int = 0) -> int:
+        """Return how many pictures of a round, or of all, are withheld or held for review."""
         here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
         which = (session_jobs.c.session_id == session_id) & (images.c.state == State.DONE)
+        if round_:
+            which &= session_jobs.c.round == round_
         count = sa.select(sa.func.count()).select_from(here).where(which, images.c.showing.not_in(SEEN))
         async with self._database.read() as connection:
             return await connection.scalar(count) or 0
+
+    async def vote_of(self, session_id: str, round_: int, voter_id: int) -> int | None:
+        """Return the number of the picture that a person has voted for in a round."""
+        which = (session_votes.c.session_id == session_id) & (session_votes.c.round == round_)
+        look = sa.select(session_votes.c.number).where(which, session_votes.c.voter_id == voter_id)
+        async with self._database.read() as connection:
+            found: int | None = await connection.scalar(look)
+        return found
 
     async def entries(self, session_id: str, round_: int = 0) -> list[Entry]:
         """Return the numbered pictures of a round, or of all rounds, with their votes."""

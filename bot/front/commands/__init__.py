@@ -15,6 +15,7 @@ from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.rules import rules_group
+from bot.front.commands.session import session_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
@@ -24,8 +25,13 @@ from bot.front.commands.wildcard import wildcard_group
 from sdjax_engine.request import Offer
 
 
-def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command | Group]:
-    """Return all slash commands, with the options of `offers`; with `keywords`, prompts suggest some."""
+def commands(
+    offers: Sequence[Offer], *, keywords: bool = False, hosts: str = "manage_events"
+) -> list[Command | Group]:
+    """Return all slash commands, with the options of `offers`; with `keywords`, prompts suggest some.
+
+    Discord shows the commands of hosts to members who have the permission `hosts`.
+    """
     return [
         imagine_command(offers, keywords=keywords),
         queue_command(),
@@ -37,6 +43,7 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         style_group(),
         wildcard_group(),
         rules_group(),
+        session_group(hosts),
         privacy_command(),
         moderate_group(),
         audit_command(),

@@ -16,6 +16,7 @@ from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
 from bot.front.views.rules import RULE_FORM
+from bot.front.views.session import SESSION_FORM, GroupButton, VoteButton
 from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
@@ -32,6 +33,7 @@ BUTTONS = (
     CancelMenu,
     DeleteButton,
     EnlargeButton,
+    GroupButton,
     HistoryButton,
     MoreMenu,
     OriginalsButton,
@@ -42,6 +44,7 @@ BUTTONS = (
     ShowMenu,
     SingleButton,
     VaryButton,
+    VoteButton,
 )
 
 FORMS = (
@@ -51,6 +54,7 @@ FORMS = (
     RECIPE_FORM,
     REMIX_FORM,
     RULE_FORM,
+    SESSION_FORM,
     SETTINGS_FORM,
     START_FORM,
     STYLE_FORM,
@@ -67,6 +71,7 @@ __all__ = [
     "CancelMenu",
     "DeleteButton",
     "EnlargeButton",
+    "GroupButton",
     "HistoryButton",
     "MoreMenu",
     "OriginalsButton",
@@ -77,4 +82,5 @@ __all__ = [
     "ShowMenu",
     "SingleButton",
     "VaryButton",
+    "VoteButton",
 ]
