@@ -10,9 +10,11 @@ waiting ──► running ──► done
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from bot.holds import Hold, Ruling
 from sdjax_engine.request import (
     Lane,
     Lora,
@@ -156,10 +158,11 @@ def _steps_run(steps: int, strength: float) -> int:
 
 
 class Showing(StrEnum):
-    """How a picture is shown: openly, as a spoiler, or not at all."""
+    """How a picture is shown: openly, as a spoiler, not before moderators decide, or not at all."""
 
     SHOW = "show"
     SPOILER = "spoiler"
+    HOLD = "hold"
     WITHHOLD = "withhold"
 
 
@@ -257,7 +260,8 @@ class ImageRecord:
 
     A done image has its file in `artifact`, and `notes` for its message. `trouble` is why the engine retried
     a running image, until the image is further than before the retry. `step` restarts with each attempt;
-    `furthest` is its maximum over all attempts. A withheld image is done and has no file.
+    `furthest` is its maximum over all attempts. A held or withheld image is done and has no `artifact`, so
+    that no reader shows it; its file, where it is kept, is named by `held` alone.
     """
 
     id: int
@@ -272,6 +276,7 @@ class ImageRecord:
     notes: Notes = field(default_factory=Notes)
     furthest: int = 0
     showing: Showing = Showing.SHOW
+    held: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +299,8 @@ class Job:
 
     `deleted_at` is set once the person has deleted the result: its files are deleted, its recipe is kept.
     `slowed` is true if the person had more images waiting than get the full share. `message_channel_id` is
-    the channel of the message, None for the channel of the command.
+    the channel of the message, None for the channel of the command. `hold` is why its pictures are held for
+    review, and `ruling` what was decided.
     """
 
     id: str
@@ -309,6 +315,8 @@ class Job:
     deleted_at: float | None = None
     slowed: bool = False
     message_channel_id: int | None = None
+    hold: Hold | None = None
+    ruling: Ruling | None = None
 
     @property
     def work(self) -> Work:
@@ -343,24 +351,6 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Position:
-    """The position of a job in the queue.
-
-    `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits; `ahead` counts
-    the images of its lane before it. It starts in `seconds`, 0 after the start, and ends in `end`; None while
-    unknown. Of its lane's `seats` so many are `taken`. `paused` is a pause's word, or None without a pause.
-    """
-
-    place: int
-    ahead: int
-    seconds: float | None
-    end: float | None = None
-    seats: int = 0
-    taken: int = 0
-    paused: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Caps:
     """How many places (`places_of`) may wait. None means no cap.
 
@@ -392,6 +382,12 @@ class Delivery:
     def tried_before(self) -> bool:
         """Whether an earlier attempt may have posted the result, even if it reported an error."""
         return self.fencing_token > 1
+
+
+def lacking(images: Iterable[ImageRecord]) -> str:
+    """Return the key of the sentence that says why none of these images can be shown."""
+    held = any(image.showing is Showing.HOLD and image.held for image in images)
+    return "picture_held" if held else "no_picture"
 
 
 def places_of(recipe: Recipe, offer: Offer) -> int:

@@ -28,6 +28,8 @@ from babel.messages.pofile import read_po
 from babel.support import Translations
 
 from bot.errors import BotError, StoreUnavailable, UserMistake
+from bot.review_mistakes import REVIEW_MISTAKES
+from bot.session_mistakes import SESSION_MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
@@ -202,6 +204,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "blocked_until": "This ends {until}.",
         "blocked_reason": "The reason: {reason}",
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
+        **REVIEW_MISTAKES,
+        **SESSION_MISTAKES,
     }
 )
 

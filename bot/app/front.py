@@ -86,7 +86,7 @@ class FrontSide:
     desk: Desk
 
     def start(self, tasks: BackgroundTasks) -> None:
-        """Start the gateway connection, the outbox, the progress loop and the desk. The client must be logged in."""
+        """Start the gateway connection and the loops beside it. The client must be logged in."""
         tasks.start(connect(self.client), "gateway")
         tasks.start(self.outbox.run(), "outbox")
         tasks.start(self.progress.run(), "progress")

@@ -42,6 +42,8 @@ FITTING_ATTEMPTS = 8  # halving each time: from 10 MiB to below 100 kB
 ORIGINAL = cast("int", "@original")  # Discord takes this name for an id; discord.py's annotation does not
 REMEMBERED_TOKENS = 10_000
 
+Channel = discord.PartialMessageable | discord.DMChannel
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
@@ -210,7 +212,10 @@ class Sender:
 
     async def _edit_by_bot(self, attempt: Attempt) -> Sent:
         assert attempt.job.message_id is not None, "the way is open only where the message is known"
-        message = self._channel(attempt.job).get_partial_message(attempt.job.message_id)
+        job = attempt.job
+        place = job.message_channel_id or job.origin.channel_id
+        channel = self._client.get_partial_messageable(place)
+        message = channel.get_partial_message(attempt.job.message_id)
         with self._rate_guard.request(by_token=False):
             edited = await message.edit(**_parts(attempt.content, attempt.files))
         return Sent(outcome="edited", message_id=edited.id)
@@ -233,7 +238,7 @@ class Sender:
             raise error if error.refusal is Refusal.TOO_LARGE else Refused(attempt.reason) from None
         return Sent(outcome="sent_directly", message_id=message_id, channel_id=channel.id)
 
-    async def _send(self, channel: discord.abc.Messageable, attempt: Attempt, content: MessageContent) -> int:
+    async def _send(self, channel: Channel, attempt: Attempt, content: MessageContent) -> int:
         """Post a new message, unless an earlier attempt has posted it, and return the message's id.
 
         The nonce makes Discord answer a repeated post with the first message, for a few minutes.
@@ -241,8 +246,10 @@ class Sender:
         delivery = attempt.delivery
         if delivery is not None and delivery.tried_before:
             earlier = await self._posted_earlier(channel, delivery, content)
-            if earlier:
-                return earlier
+            if earlier:  # it may show what has changed since
+                with self._rate_guard.request(by_token=False):
+                    message = channel.get_partial_message(earlier)
+                    return (await message.edit(**_parts(content, attempt.files))).id
         parts = _parts(content, attempt.files)
         attachments = parts.pop("attachments")
         nonce = f"sdjax-{attempt.job.id}"[:25]
@@ -297,13 +304,14 @@ def _replaces(sender: Sender, attempt: Attempt) -> bool:
 
 
 def _has_token(sender: Sender, attempt: Attempt) -> bool:
-    return attempt.may_edit and sender.token_lives(attempt.job)
+    return attempt.may_edit and sender.token_lives(attempt.job) and attempt.job.message_channel_id is None
 
 
 def _has_message(_sender: Sender, attempt: Attempt) -> bool:
     job = attempt.job
     known = job.message_id is not None and not attempt.message_deleted
-    return attempt.may_edit and known and reachable(job)
+    direct = job.message_channel_id is not None  # the bot's own message, whoever sees the job
+    return attempt.may_edit and known and (direct or reachable(job))
 
 
 def _has_channel(_sender: Sender, attempt: Attempt) -> bool:

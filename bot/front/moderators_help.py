@@ -9,6 +9,7 @@ from discord import app_commands
 from bot.front.commands.audit import audit_command
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.rules import rules_group
+from bot.front.commands.session import session_group
 from bot.front.commands.style import style_group
 from bot.front.commands.wildcard import wildcard_group
 from bot.texts import Texts
@@ -37,7 +38,8 @@ def moderators_help(texts: Texts, names: Texts) -> str:
 
 
 def _commands(texts: Texts, names: Texts) -> Iterator[str]:
-    for group in (moderate_group(), rules_group(), style_group(), wildcard_group()):
+    groups = moderate_group(), rules_group(), style_group(), wildcard_group(), session_group()
+    for group in groups:
         for command in group.commands:
             if isinstance(command, app_commands.Command):
                 yield _line((group.name, command.name), command.description, texts, names)

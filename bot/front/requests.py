@@ -98,8 +98,8 @@ async def check_caps(interaction: Interaction, origin: Origin) -> None:
 async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> Job:
     """Store the job; in the channel of a group session it becomes a part of that.
 
-    Raises UserMistake where the session or a rule refuses it, or the person, their server or the bot has too much
-    waiting.
+    Raises UserMistake where the session or a rule refuses it, or the person, their server or the bot has too
+    much waiting.
     """
     session_id, recipe = await joined(interaction, recipe)
     await check_words(interaction, recipe)

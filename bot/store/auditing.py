@@ -28,6 +28,11 @@ class Act(StrEnum):
     DELETE = "delete"
     CANCEL = "cancel"
     SESSION = "session"
+    APPROVE = "approve"
+    COVER = "cover"
+    REJECT = "reject"
+    EXPIRE = "expire"
+    HIDE = "hide"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -177,6 +177,7 @@ async def forget_words(connection: AsyncConnection, job_id: str) -> None:
     )
     values: dict[str, Any] = {"recipe": recipe_values(silent), "interaction_token": ""}
     values |= {"token_expires_at": 0.0, "user_name": ""}
+    values |= {"hold_rule": "", "ruling_reason": ""}
     await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
     # The notes quote the cut end of a prompt.
     await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(notes=sa.null()))

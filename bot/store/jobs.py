@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
+from bot.holds import Hold
 from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.store import fairness
 from bot.store.auditing import Act, By, note
@@ -22,15 +22,14 @@ from bot.store.deliveries import shown_by
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.moderation import is_paused
-from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
+from bot.store.new_images import add_images, new_job_id
+from bot.store.rows import hold_values, load_job, load_jobs, origin_values, recipe_values
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
 from bot.store.session_admission import Entrance, enter, join_session
-from bot.store.tables import favourites, images, jobs, last_tags, start_pictures, virtual_clock
+from bot.store.tables import favourites, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 
-_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
-_ID_LENGTH = 8
 _NOT_PAUSED = jobs.c.paused == sa.false()
 RUNS = jobs.c.state == State.RUNNING
 WAITS, PAUSED = ((jobs.c.state == State.WAITING) & each for each in (_NOT_PAUSED, ~_NOT_PAUSED))
@@ -48,18 +47,21 @@ class Jobs(Verbs):
         caps: Caps = NO_CAPS,
         places: int = 1,
         session_id: str | None = None,
+        hold: Hold | None = None,
     ) -> Job:
         """Store a job and its images; a repeated interaction returns the job that it made first.
 
         Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
-        against the caps. Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a
-        hard cap is reached. `session_id` is that of the channel's group session; raises as `enter`.
+        against the caps; with `hold` its pictures are held for review. Raises UserMistake `queue_full_user`,
+        `queue_full_server` or `queue_full` where a hard cap is reached. `session_id` is that of the channel's
+        group session; raises as `enter`.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        return await self._accept(wanted, origin, weight, caps, places=places, session_id=session_id)
+        how = {"places": places, "hold": hold, "session_id": session_id}
+        return await self._accept(wanted, origin, weight, caps, **how)
 
     async def enqueue_again(
         self,
@@ -70,6 +72,7 @@ class Jobs(Verbs):
         caps: Caps = NO_CAPS,
         places: int = 1,
         session_id: str | None = None,
+        hold: Hold | None = None,
     ) -> Job:
         """Store a job of the same recipe, with the next seeds of its seed sequence.
 
@@ -80,19 +83,22 @@ class Jobs(Verbs):
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_in_sequence(connection, job_id)
 
-        return await self._accept(wanted, origin, weight, caps, places=places, session_id=session_id)
+        how = {"places": places, "hold": hold, "session_id": session_id}
+        return await self._accept(wanted, origin, weight, caps, **how)
 
-    async def copy(self, job_id: str, origin: Origin, *, index: int | None = None) -> Job:
+    async def copy(
+        self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
+    ) -> Job:
         """Store a finished job that shows the picture at `index` of another, or all; its result is due.
 
-        A repeated interaction returns the job that it made first. Raises UnknownJob, and UserMistake
-        `no_picture` without that picture.
+        With `hold` the pictures of the copy are held for review. A repeated interaction returns the job that
+        it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture.
         """
         async with self._changing() as (connection, changes):
             known = await _job_of(connection, origin.interaction_id)
             while known is None:  # repeated only where the id is taken
                 known = await add_copy(
-                    connection, job_id, index, origin, new_id=new_job_id(), now=self._clock()
+                    connection, job_id, index, origin, hold=hold, new_id=new_job_id(), now=self._clock()
                 ) or await _job_of(connection, origin.interaction_id)
             changes.results = True
             return await load_job(connection, known)
@@ -103,7 +109,15 @@ class Jobs(Verbs):
             return await load_jobs(connection, await copies_of(connection, [job_id]))
 
     async def _accept(
-        self, wish: Wish, origin: Origin, weight: float, caps: Caps, *, places: int, session_id: str | None
+        self,
+        wish: Wish,
+        origin: Origin,
+        weight: float,
+        caps: Caps,
+        *,
+        places: int,
+        hold: Hold | None,
+        session_id: str | None,
     ) -> Job:
         async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
@@ -111,15 +125,8 @@ class Jobs(Verbs):
             if known is None:
                 await refuse_over(connection, caps, origin, places=places)
                 room = await room_at_full_share(connection, caps, origin.user_id)
-                adding = _Adding(
-                    wish=wish,
-                    origin=origin,
-                    session_id=session_id,
-                    weight=weight,
-                    places=places,
-                    room=room,
-                    now=self._clock(),
-                )
+                held = {"session_id": session_id, "room": room, "hold": hold, "now": self._clock()}
+                adding = _Adding(wish=wish, origin=origin, weight=weight, places=places, **held)
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
             job = await load_job(connection, known)
             changes.work = True
@@ -312,6 +319,7 @@ class _Adding:
     weight: float
     places: int
     room: int | None
+    hold: Hold | None
     now: float
 
     async def add(self, connection: AsyncConnection, *, paused: bool) -> str:
@@ -324,7 +332,7 @@ class _Adding:
             virtual_time, tags, shares = await self._tags(connection, wanted.recipe, entrance)
             job_id = await connection.scalar(
                 insert(connection, jobs)
-                .values(**self._job_values(wanted), tag=tags[0])
+                .values(**self._job_values(wanted, entrance), tag=tags[0])
                 .values(slowed=entrance is None and self._slows(wanted.recipe))
                 .values(paused=paused)
                 .on_conflict_do_nothing()
@@ -336,7 +344,7 @@ class _Adding:
             {"share": share, "tag": tag, "lead": tag - virtual_time, "paused": paused}
             for tag, share in zip(tags, shares, strict=True)
         ]
-        await _add_images(connection, job_id, wanted.recipe, rows)
+        await add_images(connection, job_id, wanted.recipe, rows)
         if names := set(wanted.recipe.start_pictures):
             repeats = "seed_sequence" in wanted.place
             for name in sorted(names):
@@ -354,7 +362,7 @@ class _Adding:
     def _slows(self, recipe: Recipe) -> bool:
         return self.room is not None and self.room < recipe.variants
 
-    def _job_values(self, wanted: Wanted) -> dict[str, Any]:
+    def _job_values(self, wanted: Wanted, entrance: Entrance | None) -> dict[str, Any]:
         of_job = {"id": new_job_id(), "state": State.WAITING, "created_at": self.now}
         of_job["places"] = self.places
         return {
@@ -362,6 +370,7 @@ class _Adding:
             "recipe": recipe_values(wanted.recipe),
             **wanted.place,
             **origin_values(self.origin),
+            **hold_values(self.hold or (entrance and entrance.hold)),
         }
 
     async def _tags(
@@ -378,20 +387,3 @@ class _Adding:
         shares = fairness.shares(one, count=recipe.variants, room=room)
         tags = fairness.tag_images(virtual_time=now.time, last_tag=last_tag, shares=shares)
         return now.time, tags, shares
-
-
-async def _add_images(
-    connection: AsyncConnection, job_id: str, recipe: Recipe, places: Sequence[Mapping[str, float]]
-) -> None:
-    values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps}
-    values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
-    rows = [
-        {**values, **place, "index": index, "seed": recipe.request(index).seed}
-        for index, place in enumerate(places)
-    ]
-    await connection.execute(sa.insert(images), rows)
-
-
-def new_job_id() -> str:
-    """Return a short random id that a person can read out."""
-    return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))

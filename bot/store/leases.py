@@ -110,11 +110,13 @@ class Leases(Verbs):
     ) -> Job:
         """End a painted image whose file is stored; `seconds` is how long it ran, `notes` its prompt facts.
 
-        A withheld image has no `artifact`. The job's last image ends the job and makes its result due, in the
-        same transaction. Raises StaleLease, and changes nothing, when another claim has the image.
+        A withheld image may have no `artifact`. A job with a `hold` holds each picture that is not withheld.
+        The job's last image ends the job and makes its result due, in the same transaction. Raises
+        StaleLease, and changes nothing, when another claim has the image.
         """
         kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
-        kept |= {"artifact": artifact, "showing": showing}
+        shown: Any = showing if showing is Showing.WITHHOLD else _unless_held(claim, showing)
+        kept |= {"artifact": artifact, "showing": shown}
         return await self._end(claim, State.DONE, ran=seconds, step=claim.steps, **kept)
 
     async def fail(self, claim: Claim, *, failure: str) -> Job:
@@ -198,6 +200,13 @@ def _by_image(texts: Mapping[int, str | None]) -> sa.Case[str | None] | None:
     """Return the text of each image as SQL; None where no image has a text."""
     said = {image_id: text for image_id, text in texts.items() if text is not None}
     return sa.case(said, value=images.c.id, else_=sa.null()) if said else None
+
+
+def _unless_held(claim: Claim, showing: Showing) -> sa.Case[Any]:
+    """Return how a picture is shown, as SQL: a job that is to be reviewed holds it."""
+    held = sa.exists().where(jobs.c.id == claim.job_id, jobs.c.hold.is_not(None))
+    kinds = (sa.literal(each, type_=images.c.showing.type) for each in (Showing.HOLD, showing))
+    return sa.case((held, next(kinds)), else_=next(kinds))
 
 
 def _ours(claim: Claim) -> sa.ColumnElement[bool]:

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, State
+from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, State
 from bot.store.tables import images, jobs
 from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
 
@@ -85,6 +86,7 @@ async def load_job(connection: AsyncConnection, job_id: str) -> Job:
 
 
 def _image(row: Any) -> ImageRecord:
+    secret = row.showing in (Showing.HOLD, Showing.WITHHOLD)
     return ImageRecord(
         id=row.id,
         job_id=row.job_id,
@@ -92,12 +94,13 @@ def _image(row: Any) -> ImageRecord:
         seed=row.seed,
         state=row.state,
         step=row.step,
-        artifact=row.artifact,
+        artifact=None if secret else row.artifact,
         failure=row.failure,
         trouble=row.trouble,
         furthest=row.furthest,
         notes=notes_from(row.notes),
         showing=row.showing,
+        held=row.artifact if secret else None,
     )
 
 
@@ -152,7 +155,22 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
         images=of_job,
         deleted_at=row.deleted_at,
         slowed=row.slowed,
+        hold=_hold(row),
+        ruling=_ruling(row),
     )
+
+
+def hold_values(hold: Hold | None) -> dict[str, Any]:
+    """Return why a job is held as values of its row."""
+    return {} if hold is None else {"hold": hold.cause.value, "hold_rule": hold.rule}
+
+
+def _hold(row: Any) -> Hold | None:
+    return None if row.hold is None else Hold(cause=Cause(row.hold), rule=row.hold_rule)
+
+
+def _ruling(row: Any) -> Ruling | None:
+    return None if row.ruling is None else Ruling(outcome=Outcome(row.ruling), reason=row.ruling_reason)
 
 
 def among(table: sa.Table, *states: State) -> sa.ColumnElement[bool]:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
+from bot.holds import Cause, Hold
 from bot.jobs import Origin, Showing, State
 from bot.store import fairness
 from bot.store.database import insert
@@ -20,18 +21,22 @@ from bot.store.session_rows import Phase, plan_from
 from bot.store.session_tables import session_jobs, session_tags, sessions
 from bot.store.tables import images, last_tags
 
+REVIEWED = Hold(cause=Cause.SESSION)
 UNCHARGED = (State.FAILED, State.CANCELLED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entrance:
-    """The session and the round that a new job belongs to; `last_tag` is that of its person there."""
+    """The session and the round that a new job belongs to; `last_tag` is that of its person there.
+
+    With `hold` its pictures are held for review.
+    """
 
     session_id: str
     round: int
     user_id: int
     last_tag: float
-    review: bool
+    hold: Hold | None
 
 
 async def enter(
@@ -65,7 +70,7 @@ async def enter(
         index_elements=[session_tags.c.session_id, session_tags.c.user_id], set_={"tag": session_tags.c.tag}
     )
     last_tag = await connection.scalar(same.returning(session_tags.c.tag))
-    return Entrance(**mine, round=row.round, last_tag=last_tag or 0.0, review=plan.review)
+    return Entrance(**mine, round=row.round, last_tag=last_tag or 0.0, hold=REVIEWED if plan.review else None)
 
 
 async def pictures_of(connection: AsyncConnection, session_id: str, round_: int, user_id: int) -> int:

@@ -56,10 +56,7 @@ class Sessions(Verbs):
         values |= {"channel_id": channel_id, "open_channel_id": channel_id, "locale": locale}
         values |= {"plan": plan_values(plan), "phase": Phase.RESTING.value, "round": 0, "opened_at": now}
         async with self._changing() as (connection, changes):
-            open_ones = sessions.c.open_channel_id.is_not(None) & (sessions.c.guild_id == by.guild_id)
-            count = sa.select(sa.func.count()).select_from(sessions).where(open_ones)
-            if (await connection.scalar(count) or 0) >= MOST_OPEN:
-                raise UserMistake("sessions_full", limit=MOST_OPEN)
+            await _check_room(connection, by.guild_id)
             added = await connection.execute(
                 insert(connection, sessions).values(values).on_conflict_do_nothing()
             )
@@ -72,6 +69,11 @@ class Sessions(Verbs):
             opened = await lock_session(connection, session.id)
             await self._note(connection, by, opened, "open", theme=plan.theme)
         return opened
+
+    async def check_room(self, guild_id: int) -> None:
+        """Raise UserMistake `sessions_full` where a server has as many open sessions as it may."""
+        async with self._database.read() as connection:
+            await _check_room(connection, guild_id)
 
     async def next(self, session_id: str, by: By) -> GroupSession:
         """End the phase before its time: the round, the wait for its pictures, the vote, or the rest.
@@ -233,6 +235,13 @@ class Sessions(Verbs):
     ) -> None:
         after: Mapping[str, Any] = {"session": session.id, "change": what, **_state(session), **facts}
         await note(connection, Act.SESSION, by, at=self._clock(), subject_id=subject_id, after=after)
+
+
+async def _check_room(connection: AsyncConnection, guild_id: int) -> None:
+    open_ones = sessions.c.open_channel_id.is_not(None) & (sessions.c.guild_id == guild_id)
+    count = sa.select(sa.func.count()).select_from(sessions).where(open_ones)
+    if (await connection.scalar(count) or 0) >= MOST_OPEN:
+        raise UserMistake("sessions_full", limit=MOST_OPEN)
 
 
 def _state(session: GroupSession) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from bot.store.preferences import Preferences
 from bot.store.previews import Previews
 from bot.store.prompt_rules import PromptRules
 from bot.store.retention import Retention
+from bot.store.reviews import Reviews
 from bot.store.session_showing import SessionShowing
 from bot.store.sessions import Sessions
 from bot.store.statistics import Statistics
@@ -47,6 +48,7 @@ class Store:
         favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
+        reviews     pictures that moderators look at first, and their decisions
         prompt_rules what the words of prompts may not say in a server
         sessions    group sessions, their rounds and timers
         showing     what sessions show, and the votes in them
@@ -77,6 +79,7 @@ class Store:
         self.prompt_rules = PromptRules(shared)
         self.sessions = Sessions(shared)
         self.showing = SessionShowing(shared)
+        self.reviews = Reviews(shared)
 
     @classmethod
     async def open(

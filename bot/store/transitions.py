@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -86,6 +86,20 @@ async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> N
         .values(job_id=job_id, kind=RESULT, created_at=now, attempts=0, next_try_at=now)
         .on_conflict_do_nothing()
     )
+
+
+async def renew(connection: AsyncConnection, job_ids: Sequence[str], *, now: float) -> None:
+    """Make the results of locked jobs due again, as their messages must show something else.
+
+    An attempt that is under way marks nothing any more. A result that was settled goes to any front, as its
+    own may be gone.
+    """
+    mine = deliveries.c.job_id.in_(job_ids) & (deliveries.c.kind == RESULT)
+    settled = sa.select(deliveries.c.job_id).where(mine, deliveries.c.outcome.is_not(None))
+    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(settled)).values(front=None))
+    anew = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now}
+    token = {"fencing_token": deliveries.c.fencing_token + 1}
+    await connection.execute(sa.update(deliveries).where(mine).values({**anew, **token}))
 
 
 async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float) -> bool:

@@ -127,7 +127,9 @@ async def test_cancelled_and_paused_work_moves_the_place_in_the_session_and_no_o
     await ask(store, session, 2, user_id=12)
     again = await ask(store, session, 3)
     await store.moderation.pause(Scope(guild_id=HERE), BY)
-    outside = await store.jobs.enqueue(replace(RECIPE, variants=3), asks(4, user_id=14, guild_id=5, channel_id=9))
+    outside = await store.jobs.enqueue(
+        replace(RECIPE, variants=3), asks(4, user_id=14, guild_id=5, channel_id=9)
+    )
     await finish(store, count=3)
     await store.moderation.resume(Scope(guild_id=HERE), BY)
     later = await ask(store, session, 5)

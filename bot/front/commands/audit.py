@@ -21,6 +21,7 @@ from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.permissions import moderated_server
 from bot.front.services import Interaction, services_of
+from bot.front.sessions.audit import said_of_session
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Moderation
 from bot.texts import MISTAKES, Moment, Texts, shown
@@ -38,6 +39,12 @@ ACTS = MappingProxyType(
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
+        Act.SESSION: locale_str("Group sessions", words=True),
+        Act.APPROVE: locale_str("Pictures let through", words=True),
+        Act.COVER: locale_str("Pictures covered", words=True),
+        Act.REJECT: locale_str("Pictures rejected", words=True),
+        Act.EXPIRE: locale_str("Reviews that ran out of time", words=True),
+        Act.HIDE: locale_str("Pictures hidden for review", words=True),
     }
 )
 
@@ -178,14 +185,32 @@ def _said(entry: Entry, texts: Texts) -> str:
         return texts.gettext("{actor} ended the pause of {place}", actor=fields["actor"], place=place)
     if entry.act is Act.CANCEL:
         return texts.gettext("{actor} cancelled a request of {subject}", **fields)
+    if entry.act is Act.SESSION:
+        return said_of_session(facts, fields["actor"], place, texts)
     if entry.act is Act.RULE:
         return _said_of_rule(entry, fields["actor"], texts)
+    if (said := _said_of_review(entry, texts, **fields)) is not None:
+        return said
     return texts.ngettext(
         "{actor} deleted {count} request of {subject}",
         "{actor} deleted {count} requests of {subject}",
         facts.get("requests", 1),
         **fields,
     )
+
+
+def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:
+    if entry.act is Act.APPROVE:
+        return texts.gettext("{actor} let pictures of {subject} through", **fields)
+    if entry.act is Act.COVER:
+        return texts.gettext("{actor} let pictures of {subject} through, covered", **fields)
+    if entry.act is Act.REJECT:
+        return texts.gettext("{actor} rejected pictures of {subject}", **fields)
+    if entry.act is Act.HIDE:
+        return texts.gettext("{actor} hid pictures of {subject} for review", **fields)
+    if entry.act is Act.EXPIRE:
+        return texts.gettext("nobody reviewed pictures of {subject} in time", subject=fields["subject"])
+    return None
 
 
 def _said_of_rule(entry: Entry, actor: str, texts: Texts) -> str:

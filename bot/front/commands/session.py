@@ -25,7 +25,7 @@ from bot.texts import Texts
 MAX_HOURS = 24
 
 
-def session_group(permission: str) -> Group:
+def session_group(permission: str = "manage_events") -> Group:
     """The command and its subcommands; Discord shows it to members with this permission."""
     commands = [
         make_command(
@@ -94,6 +94,11 @@ def _options() -> list[Option]:
             name="hours",
             description=locale_str("After how many hours the session ends. Left out: 6."),
             kind=Range[int, 1, MAX_HOURS],
+        ),
+        Option(
+            name="review",
+            description=locale_str("Moderators look at each picture before it is shown."),
+            kind=bool,
         ),
     ]
 

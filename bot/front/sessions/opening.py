@@ -33,6 +33,7 @@ async def ask_session(
     role: discord.Role | None = None,
     voting: int = DEFAULT_VOTE,
     hours: int = DEFAULT_HOURS,
+    review: bool = False,
 ) -> None:
     """Open the form."""
     host(interaction)
@@ -72,17 +73,18 @@ async def ask_session(
         ),
         text_field(texts.gettext("Pictures for each person and round"), "quota", DEFAULT_QUOTA, max_length=5),
     ]
-    custom_id = f"{FORM}:{where}:{role.id if role else 0}:{voting}:{hours}"
+    custom_id = f"{FORM}:{where}:{role.id if role else 0}:{voting}:{hours}:{int(review)}"
     await open_form(interaction, modal(texts.gettext("Open a group session"), custom_id, *fields))
 
 
 async def open_session(
     interaction: Interaction,
+    *,
     where: str,
     role: str,
     voting: str,
     hours: str,
-    *,
+    review: str,
     theme: str = "",
     style: str = "",
     required: str = "",
@@ -103,6 +105,7 @@ async def open_session(
             vote_seconds=int(voting) * MINUTE,
             session_seconds=int(hours) * HOUR,
             role_id=int(role) or None,
+            review=review == "1",
             **await _style(interaction, style),
         )
         await check_texts(interaction, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
@@ -127,20 +130,17 @@ async def _style(interaction: Interaction, name: str) -> dict[str, str]:
 async def _open(interaction: Interaction, plan: Plan, by: By, where: str) -> GroupSession:
     services = services_of(interaction)
     _check_rights(interaction)
+    sessions = services.store.sessions
+    await while_unavailable(PATIENCE_SECONDS, sessions.check_room, by.guild_id)  # before a thread is there
     thread = await _thread(interaction, plan) if where == THREAD else None
-    try:
-        return await while_unavailable(
-            PATIENCE_SECONDS,
-            services.store.sessions.open,
-            plan,
-            by,
-            channel_id=thread.id if thread else interaction.channel_id or 0,
-            locale=services.locale(interaction),
-        )
-    except UserMistake:
-        if thread is not None:
-            await thread.delete()
-        raise
+    return await while_unavailable(
+        PATIENCE_SECONDS,
+        sessions.open,
+        plan,
+        by,
+        channel_id=thread.id if thread else interaction.channel_id or 0,
+        locale=services.locale(interaction),
+    )
 
 
 def _check_rights(interaction: Interaction) -> None:
@@ -153,7 +153,10 @@ def _check_rights(interaction: Interaction) -> None:
 
 
 async def _thread(interaction: Interaction, plan: Plan) -> discord.Thread:
-    """Create the session's thread in the channel, or beside a thread; raises UserMistake where not allowed."""
+    """Create the session's thread in the channel, or beside a thread.
+
+    Raises UserMistake `session_no_thread`.
+    """
     channel = interaction.channel
     if isinstance(channel, discord.Thread):
         channel = channel.parent

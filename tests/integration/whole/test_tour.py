@@ -19,6 +19,7 @@ import PIL.Image
 import pytest
 from serving import Served, serving, until
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
+from tour_sessions import hold_session
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
@@ -339,6 +340,7 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         await paint_otherwise(evening)
         await use_menus(evening, grid, monkeypatch)
         await look_back(evening, grid)
+        await hold_session(evening.mina, evening.yuna, evening.wei)
     await wait_and_cancel(evening)
     await keep_order(evening)
     await tidy_up(evening)

@@ -19,7 +19,8 @@ from bot.front.commands.help import Limits, help_text
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.naming import request_facts, request_name
 from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_line
-from bot.jobs import Job, Position, State
+from bot.jobs import Job, State
+from bot.positions import Position
 from bot.store.batches import Batch, Seated
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "v015"
-down_revision = "v011"
+down_revision = "v014"
 
 _ROW_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
