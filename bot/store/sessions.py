@@ -173,19 +173,18 @@ class Sessions(Verbs):
                 raise UserMistake("session_gone")
             return (await with_timers(connection, rows))[0]
 
-    async def act_due(self) -> int:
-        """Act on the timers that are due, the longest due first; return on how many."""
+    async def overdue(self) -> list[tuple[str, TimerKind]]:
+        """Return the timers that are due, by their sessions, the longest due first."""
         await self._shared.tell_time()
         due = sa.select(session_timers.c.session_id, session_timers.c.kind)
         due = due.where(session_timers.c.due_at <= self._clock())
         ordered = due.order_by(session_timers.c.due_at, session_timers.c.session_id, session_timers.c.kind)
         async with self._database.read() as connection:
-            found = [tuple(row) for row in await connection.execute(ordered.limit(ACTED_AT_ONCE))]
-        acted = [await self._act(session_id, TimerKind(kind)) for session_id, kind in found]
-        return sum(acted)
+            rows = await connection.execute(ordered.limit(ACTED_AT_ONCE))
+            return [(row.session_id, TimerKind(row.kind)) for row in rows]
 
-    async def _act(self, session_id: str, kind: TimerKind) -> bool:
-        """Act on one timer, unless another process has done so or a host has moved it."""
+    async def act(self, session_id: str, kind: TimerKind) -> bool:
+        """Act on a timer; False where another process has done so, or a host has moved it."""
         now = self._clock()
         async with self._changing() as (connection, changes):
             try:
@@ -195,8 +194,14 @@ class Sessions(Verbs):
             timer = session.timers.get(kind)
             if timer is None or timer.due_at is None or timer.due_at > now:
                 return False
-            acts = {TimerKind.ROUND: end_round, TimerKind.VOTE: end_vote, TimerKind.SESSION: close}
-            await (collect if kind is TimerKind.COLLECT else acts[kind])(connection, session, now=now)
+            if kind is TimerKind.ROUND:
+                await end_round(connection, session, now=now)
+            elif kind is TimerKind.COLLECT:
+                await collect(connection, session, now=now)
+            elif kind is TimerKind.VOTE:
+                await end_vote(connection, session, now=now)
+            else:
+                await close(connection, session, now=now)
             changes.results = True
         return True
 

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 BOARD_SECONDS = 3.0  # between two edits of a board
 KEPT_SECONDS = 30.0
-WAIT_SECONDS = 15.0  # after a refusal that may pass
+WAIT_SECONDS = 15.0  # after an error that may pass
+REFUSED_SECONDS = 60.0
 LONGEST_WAIT = 600.0
 MAX_ATTEMPTS = 40
 GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
@@ -70,13 +71,10 @@ class Desk:
     async def _tick(self) -> None:
         services = self._services()
         try:
-            await services.store.sessions.act_due()
+            await self._act_on_timers()
             kept = await services.store.showing.keep(services.front, ttl=KEPT_SECONDS)
         except StoreUnavailable as error:
             log.error("the group sessions cannot be read: %s", error)
-            return
-        except Exception:
-            log.exception("the timers of group sessions could not be acted on")
             return
         self._shown = {session.id: self._shown.get(session.id, _Shown()) for session in kept}
         for session in kept:
@@ -84,6 +82,17 @@ class Desk:
                 task = asyncio.create_task(self._show(session), name=f"group session {session.id}")
                 self._tasks[session.id] = task
                 task.add_done_callback(lambda _, key=session.id: self._tasks.pop(key, None))
+
+    async def _act_on_timers(self) -> None:
+        """Act on the timers that are due; an error affects its timer only, which stays due."""
+        sessions = self._services().store.sessions
+        for session_id, kind in await sessions.overdue():
+            try:
+                await sessions.act(session_id, kind)
+            except StoreUnavailable:
+                raise
+            except Exception:
+                log.exception("the timer %s of the group session %s could not be acted on", kind, session_id)
 
     async def _show(self, session: GroupSession) -> None:
         """Send what is due of one session, and renew its board; an error affects this session only."""
@@ -96,7 +105,7 @@ class Desk:
             shown.waits_until = self._clock() + max(error.seconds, WAIT_SECONDS)
             log.info("the group session %s is shown later: %s", session.id, error)
         except Refused as error:
-            shown.waits_until = self._clock() + WAIT_SECONDS
+            shown.waits_until = self._clock() + REFUSED_SECONDS
             await self._refused(session, error.refusal)
         except Exception:
             shown.waits_until = self._clock() + WAIT_SECONDS
@@ -107,8 +116,8 @@ class Desk:
         for post in await store.showing.due(session.id):
             if not await self._send(session, post):
                 break
-        await self._renew_board(session, shown)
-        if session.phase is Phase.CLOSED and not await store.showing.waits(session.id):
+        renewed = await self._renew_board(session, shown)
+        if session.phase is Phase.CLOSED and renewed and not await store.showing.waits(session.id):
             await store.showing.end(session)
 
     async def _send(self, session: GroupSession, post: Post) -> bool:
@@ -132,13 +141,11 @@ class Desk:
             return False
         return await showing.settle(post, token=token, outcome="sent")
 
-    async def _renew_board(self, session: GroupSession, shown: _Shown) -> None:
-        """Post the board, or edit it where it would change; a deleted one is posted again."""
+    async def _renew_board(self, session: GroupSession, shown: _Shown) -> bool:
+        """Post the board, or edit it where it would change; False where the last edit was a moment ago."""
         showing = self._services().store.showing
         if shown.content is not None and self._clock() - shown.at < BOARD_SECONDS:
-            if session.phase is Phase.CLOSED:
-                raise DeliveryDelayed("the board was edited a moment ago", seconds=BOARD_SECONDS)
-            return
+            return False
         content = board(
             session,
             await showing.crowd(session),
@@ -146,7 +153,7 @@ class Desk:
             texts=Texts.for_locale(session.locale),
         )
         if session.board_id is not None and content == shown.content:
-            return
+            return True
         shown.at = self._clock()
         if session.board_id is None:
             message_id = await self._courier.post(session, content, mark=f"b{session.boards}")
@@ -154,6 +161,7 @@ class Desk:
         else:
             await self._courier.edit(session, session.board_id, content)
         shown.content = content
+        return True
 
     async def _refused(self, session: GroupSession, refusal: Refusal) -> None:
         """Post the board anew where it was deleted; give a session up whose channel is gone."""
@@ -163,7 +171,7 @@ class Desk:
             if refusal in GONE:
                 await store.sessions.abandon(session.id)
             elif refusal is Refusal.MESSAGE_DELETED and session.phase is not Phase.CLOSED:
-                self._shown[session.id] = _Shown()
+                self._shown[session.id] = _Shown()  # at once
                 await store.showing.set_board(session, None)
             elif session.phase is Phase.CLOSED and (refusal in CLOSED or refusal is Refusal.MESSAGE_DELETED):
                 await store.showing.end(session)

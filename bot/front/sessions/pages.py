@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
-from bot.front.answers import page_lines
 from bot.front.sessions.board import left_out, mine_button, title
 from bot.sessions.results import Place, page_of, places
 from bot.store.session_rows import GroupSession, Post, TimerKind
@@ -17,6 +16,7 @@ MAX_NAME = 32  # characters, as Discord's names
 MAX_PROMPT = 50
 BUTTONS_A_ROW = 5
 MOST_WINNERS = 9
+ROOM = 3900  # characters: Discord takes 4,000 in all texts of a message
 
 
 def sheet(
@@ -41,7 +41,7 @@ def sheet(
     )
     return MessageContent(
         heading="\n".join(above),
-        footer=page_lines(lines, texts)[: 3800 - sum(map(len, above))],
+        footer=_fitting(lines, ROOM - sum(map(len, above)), texts),
         pictures=(picture,) if here else (),
         rows=(
             *(_votes(session, [entry for _, entry in here]) if post.ballot else ()),
@@ -49,6 +49,17 @@ def sheet(
         ),
         tone=Tone.DONE,
     )
+
+
+def _fitting(lines: Sequence[str], room: int, texts: Texts) -> str:
+    """Return as many lines as have room, and how many are left out."""
+    for count in range(len(lines), -1, -1):
+        left = len(lines) - count
+        more = [texts.ngettext("and {count} more", "and {count} more", left)] if left else []
+        text = "\n".join([*lines[:count], *more])
+        if len(text) <= room:
+            return text
+    return ""
 
 
 def mark_of(post: Post) -> str:
