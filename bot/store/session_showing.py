@@ -227,6 +227,13 @@ class SessionShowing(Verbs):
             changes.results = True
             return first
 
+    async def votes_of(self, voter_id: int) -> list[dict[str, Any]]:
+        """Return all votes of a person: session, round and number."""
+        columns = session_votes.c.session_id, session_votes.c.round, session_votes.c.number
+        look = sa.select(*columns).where(session_votes.c.voter_id == voter_id).order_by(*columns)
+        async with self._database.read() as connection:
+            return [dict(row._mapping) for row in await connection.execute(look)]
+
     async def voters(self, session_id: str, round_: int) -> int:
         """Return how many people have voted in a round."""
         which = (session_votes.c.session_id == session_id) & (session_votes.c.round == round_)

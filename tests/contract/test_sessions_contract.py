@@ -278,6 +278,7 @@ async def test_what_a_person_and_a_server_leave_behind_is_deleted(
     await store.showing.vote(session.id, 1, 1, voter_id=12)
     await store.showing.vote(session.id, 1, 2, voter_id=11)
     files = Files(store.files, Artifacts(str(tmp_path / "files")))
+    assert await store.showing.votes_of(11) == [{"session_id": session.id, "round": 1, "number": 2}]
     await forget(store.erasure, files, user_id=11)
     (left,) = await store.showing.entries(session.id, 1)
     assert (left.user_id, left.votes) == (12, 0)  # the vote went with its voter

@@ -11,7 +11,7 @@ from bot.delivery.layout import layout
 from bot.errors import UserMistake
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import acknowledge
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests import PATIENCE_SECONDS, check_blocks
 from bot.front.services import Interaction, services_of
 from bot.front.sessions.board import board, phase_of
 from bot.front.sessions.hosting import led, taken, the_session
@@ -204,6 +204,7 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
 async def vote(interaction: Interaction, session_id: str, round_number: str, number: str) -> None:
     """Store a vote, and say so to the voter alone."""
     await acknowledge(interaction, private=True)
+    await check_blocks(interaction)
     services = services_of(interaction)
     session = await services.store.sessions.get(session_id)
     if session.guild_id != interaction.guild_id:
