@@ -133,13 +133,24 @@ class Desk:
             log.warning("a message of the group session %s is refused: %s", session.id, error.refusal)
             return await showing.settle(post, token=token, outcome=error.refusal)
         except DeliveryDelayed as error:
-            if post.attempts >= MAX_ATTEMPTS:
-                return await showing.settle(post, token=token, outcome="gave_up")
-            wait = min(max(error.seconds, 2.0 ** min(post.attempts, 9)), LONGEST_WAIT)
-            await showing.retry(post, token=token, at=self._services().store.clock() + wait)
             log.info("a message of the group session %s is sent later: %s", session.id, error)
-            return False
+            return await self._postpone(session, post, error.seconds)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("a message of the group session %s could not be sent", session.id)
+            return await self._postpone(session, post)
         return await showing.settle(post, token=token, outcome="sent")
+
+    async def _postpone(self, session: GroupSession, post: Post, seconds: float = 0.0) -> bool:
+        """Make a post due later; after many attempts it is given up, and True returned."""
+        store, token = self._services().store, session.keeper_token
+        if post.attempts >= MAX_ATTEMPTS:
+            log.error("a message of the group session %s is given up", session.id)
+            return await store.showing.settle(post, token=token, outcome="gave_up")
+        wait = min(max(seconds, 2.0 ** min(post.attempts, 9)), LONGEST_WAIT)
+        await store.showing.retry(post, token=token, at=store.clock() + wait)
+        return False
 
     async def _renew_board(self, session: GroupSession, shown: _Shown) -> bool:
         """Post the board, or edit it where it would change; False where the last edit was a moment ago."""
