@@ -129,7 +129,7 @@ async def _style(interaction: Interaction, name: str) -> dict[str, str]:
 
 async def _open(interaction: Interaction, plan: Plan, by: By, where: str) -> GroupSession:
     services = services_of(interaction)
-    _check_rights(interaction)
+    _check_rights(interaction, where)
     sessions = services.store.sessions
     await while_unavailable(PATIENCE_SECONDS, sessions.check_room, by.guild_id)  # before a thread is there
     thread = await _thread(interaction, plan) if where == THREAD else None
@@ -143,10 +143,10 @@ async def _open(interaction: Interaction, plan: Plan, by: By, where: str) -> Gro
     )
 
 
-def _check_rights(interaction: Interaction) -> None:
+def _check_rights(interaction: Interaction, where: str) -> None:
     """Raise UserMistake `session_no_right` where the bot could not show the session."""
     rights = interaction.app_permissions
-    in_thread = isinstance(interaction.channel, discord.Thread)
+    in_thread = where == THREAD or isinstance(interaction.channel, discord.Thread)
     sends = rights.send_messages_in_threads if in_thread else rights.send_messages
     if not (sends and all(getattr(rights, name) for name in NEEDED)):
         raise UserMistake("session_no_right")
