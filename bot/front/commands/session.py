@@ -180,9 +180,7 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
     """Tell a person what they have painted in the round, what is left, and their vote."""
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
-    session = await services.store.sessions.get(session_id)
-    if session.guild_id != interaction.guild_id:
-        raise UserMistake("session_gone")
+    session = await _shown_here(interaction, session_id)
     texts, user_id = services.texts(interaction), interaction.user.id
     used = await services.store.showing.used(session, user_id)
     said = [
@@ -201,14 +199,20 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
     await interaction.edit_original_response(content=texts.joined(said))
 
 
+async def _shown_here(interaction: Interaction, session_id: str) -> GroupSession:
+    """Return the session of a pressed button; raises UserMistake `session_gone` in another channel."""
+    session = await services_of(interaction).store.sessions.get(session_id)
+    if session.channel_id != interaction.channel_id:
+        raise UserMistake("session_gone")
+    return session
+
+
 async def vote(interaction: Interaction, session_id: str, round_number: str, number: str) -> None:
     """Store a vote, and say so to the voter alone."""
     await acknowledge(interaction, private=True)
     await check_blocks(interaction)
     services = services_of(interaction)
-    session = await services.store.sessions.get(session_id)
-    if session.guild_id != interaction.guild_id:
-        raise UserMistake("session_gone")
+    session = await _shown_here(interaction, session_id)
     check_takes_part(interaction, session)
     first = await while_unavailable(
         PATIENCE_SECONDS,
