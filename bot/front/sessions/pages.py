@@ -26,7 +26,7 @@ def sheet(
     whole = not post.round
     here = [(number, entry) for number, entry in page_of(entries, post.page, whole=whole) if entry]
     lines = [line(entry, number, texts, whole=whole) for number, entry in here]
-    if not here:
+    if not (here or unseen):
         lines = [texts.gettext("Nobody has painted in this round.")]
     if post.page == 1 and unseen:
         lines.append(left_out(unseen, texts))
