@@ -96,8 +96,13 @@ class ChannelRoutes:
         rules.check_thread(call.json, public=PUBLIC_THREAD)
         if parent.type != GUILD_TEXT:
             raise Rejection(400, 50024, "Cannot execute action on this channel type")
-        made = {"name": str(call.json["name"]), "type": PUBLIC_THREAD, "parent_id": parent.id}
-        thread = Channel(id=self._world.new_id(), owner_id=self._world.bot_id, **made)
+        thread = Channel(
+            id=self._world.new_id(),
+            name=str(call.json["name"]),
+            type=PUBLIC_THREAD,
+            parent_id=parent.id,
+            owner_id=self._world.bot_id,
+        )
         self._world.channels[thread.id] = thread
         body = channel_object(self._world, thread)
         self._world.emit(Event(type="THREAD_CREATE", data=body))

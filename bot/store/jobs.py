@@ -60,7 +60,7 @@ class Jobs(Verbs):
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        how = {"places": places, "hold": hold, "session_id": session_id}
+        how: dict[str, Any] = {"places": places, "hold": hold, "session_id": session_id}
         return await self._accept(wanted, origin, weight, caps, **how)
 
     async def enqueue_again(
@@ -83,7 +83,7 @@ class Jobs(Verbs):
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_in_sequence(connection, job_id)
 
-        how = {"places": places, "hold": hold, "session_id": session_id}
+        how: dict[str, Any] = {"places": places, "hold": hold, "session_id": session_id}
         return await self._accept(wanted, origin, weight, caps, **how)
 
     async def copy(
@@ -125,7 +125,12 @@ class Jobs(Verbs):
             if known is None:
                 await refuse_over(connection, caps, origin, places=places)
                 room = await room_at_full_share(connection, caps, origin.user_id)
-                held = {"session_id": session_id, "room": room, "hold": hold, "now": self._clock()}
+                held: dict[str, Any] = {
+                    "session_id": session_id,
+                    "room": room,
+                    "hold": hold,
+                    "now": self._clock(),
+                }
                 adding = _Adding(wish=wish, origin=origin, weight=weight, places=places, **held)
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
             job = await load_job(connection, known)
@@ -370,7 +375,7 @@ class _Adding:
             "recipe": recipe_values(wanted.recipe),
             **wanted.place,
             **origin_values(self.origin),
-            **hold_values(self.hold or (entrance and entrance.hold)),
+            **hold_values(self.hold or (entrance.hold if entrance else None)),
         }
 
     async def _tags(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable
 
 import discord
@@ -125,7 +126,8 @@ async def resume(interaction: Interaction) -> None:
 
 async def extend(interaction: Interaction, *, minutes: int) -> None:
     """Give more time."""
-    await _lead(interaction, services_of(interaction).store.sessions.extend, seconds=minutes * MINUTE)
+    extend_by = functools.partial(services_of(interaction).store.sessions.extend, seconds=minutes * MINUTE)
+    await _lead(interaction, extend_by)
     await _say(
         interaction,
         lambda texts: texts.ngettext(
@@ -163,13 +165,11 @@ async def show(interaction: Interaction) -> None:
     await interaction.edit_original_response(view=layout(content))
 
 
-async def _lead(
-    interaction: Interaction, verb: Callable[..., Awaitable[GroupSession]], **how: float
-) -> GroupSession:
+async def _lead(interaction: Interaction, verb: Callable[..., Awaitable[GroupSession]]) -> GroupSession:
     """Acknowledge, check who asks, and act on the session of the channel."""
     await acknowledge(interaction, private=True)
     session, by = await led(interaction)
-    return await while_unavailable(PATIENCE_SECONDS, verb, session.id, by, **how)
+    return await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
 
 
 async def _say(interaction: Interaction, said: Callable[[Texts], str]) -> None:

@@ -7,6 +7,7 @@ before it is sent a second time.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,7 +82,10 @@ class Desk:
             if session.id not in self._tasks and self._shown[session.id].waits_until <= self._clock():
                 task = asyncio.create_task(self._show(session), name=f"group session {session.id}")
                 self._tasks[session.id] = task
-                task.add_done_callback(lambda _, key=session.id: self._tasks.pop(key, None))
+                task.add_done_callback(functools.partial(self._done, session.id))
+
+    def _done(self, session_id: str, _task: asyncio.Task[None]) -> None:
+        self._tasks.pop(session_id, None)
 
     async def _act_on_timers(self) -> None:
         """Act on the timers that are due; an error affects its timer only, which stays due."""
