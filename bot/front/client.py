@@ -105,9 +105,7 @@ class Bot(discord.AutoShardedClient):
             limits=config.limits,
             retention=config.retention,
             max_permutations=config.prompts.max_permutations,
-            role_permutations={
-                role.role: role.max_permutations for role in config.queue.roles if role.max_permutations
-            },
+            role_permutations=_role_permutations(config),
             clock=clock,
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
@@ -292,6 +290,10 @@ def _caps(config: Config) -> Caps:
         kept=config.queue.kept_share,
         images_at_full_share=config.queue.full_share_images,
     )
+
+
+def _role_permutations(config: Config) -> dict[int, int]:
+    return {role.role: role.max_permutations for role in config.queue.roles if role.max_permutations}
 
 
 def _rates(config: Config) -> Rates:
