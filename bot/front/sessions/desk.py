@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
 BOARD_SECONDS = 3.0  # between two edits of a board
+LOOK_SECONDS = 60.0  # after which a board that stays the same is edited, to see whether it was deleted
 KEPT_SECONDS = 30.0
 WAIT_SECONDS = 15.0  # after an error that may pass
 REFUSED_SECONDS = 60.0
@@ -167,7 +168,8 @@ class Desk:
             voters=await showing.voters(session.id, session.round),
             texts=Texts.for_locale(session.locale),
         )
-        if session.board_id is not None and content == shown.content:
+        same = session.board_id is not None and content == shown.content
+        if same and self._clock() - shown.at < LOOK_SECONDS:
             return True
         shown.at = self._clock()
         if session.board_id is None:

@@ -164,9 +164,11 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
             answer = await told(ravi, await ravi.use(f"session {command}"), "art")
             assert "moderator" in answer or "manage messages" in answer
         await mina._post("delete", message=board["id"])
+        await mina.use("session pause")
         again = await ravi.wait_for_message(
             lambda seen: "Host:" in text_of(seen) and seen["id"] != board["id"]
         )
+        assert "goes on" in await told(mina, await mina.use("session resume"), "art")
         assert "Round 1" in text_of(await mina.message_of(await mina.use("session show")))
         private = await refusal(mina, await mina.imagine(prompt="a boat", private=True))
         assert "everybody sees" in private
