@@ -21,6 +21,7 @@ from bot.front.commands.policy import policy_group
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.rules import rules_group
+from bot.front.commands.session import session_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
@@ -195,6 +196,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         style_group(),
         wildcard_group(),
         rules_group(),
+        session_group(),
         privacy_command(),
         limits_command(),
         moderate_group(),
