@@ -53,7 +53,7 @@ class Reviews(Verbs):
             return await settings_of(connection, guild_id)
 
     async def set_channel(self, channel_id: int | None, by: By) -> None:
-        """Let moderators look in this channel, or in none; it gets all that waits and no message shows yet."""
+        """Let moderators look in this channel, or in none; it gets what waits and no message shows yet."""
         await self._set(by, {"channel_id": channel_id})
 
     async def set_settings(

@@ -111,7 +111,7 @@ async def test_only_who_manages_the_server_changes_policies_and_moderators_may_l
 async def test_every_way_to_a_picture_keeps_within_the_policy(
     served: Served, mina: Member, ravi: Member, yuna: Member
 ) -> None:
-    job, message = await finished(served, ravi, "a boat", steps=30, variants=2)
+    job, message = await finished(served, ravi, "a boat", steps=30)
     text = await yuna.say(
         "a red fish Negative prompt: fog Steps: 30, Sampler: Euler a, Seed: 77, Size: 512x512"
     )
@@ -128,9 +128,7 @@ async def test_every_way_to_a_picture_keeps_within_the_policy(
     form = await mina.modal_of(await mina.menu(text, "Use this recipe"))
     assert "20" in await refusal(mina, await mina.submit(form))
     await put(served, steps=None)
-    for label in ("Vary", "Enlarge"):
-        if label in str(message["components"]):
-            assert "may not start" in await refusal(ravi, await ravi.press(message, label))
+    assert "may not start" in await refusal(ravi, await ravi.press(message, "Vary"))
     form = await ravi.modal_of(await ravi.menu(message, "Paint from this picture"))
     assert "may not start" in await refusal(ravi, await ravi.submit(form, prompt="a tree"))
     await put(served, PolicyScope.CHANNEL, ART, paint=False)
