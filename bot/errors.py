@@ -9,6 +9,7 @@ BotError
 ├── MissingArtifact      the file of a result is lost
 │   └── LostForGood      and cannot be repainted; `failure` says why
 ├── DiscordUnavailable   Discord cannot be reached, or has closed the connection for good
+├── StartRefused         the picture to start from may not be used; `failure` says why
 ├── StaleLease           the lease has expired, or another worker has the image
 ├── NameTaken            another living process has the name of this process
 └── DeliveryRefused      Discord will never take this message; `outcome` says why
@@ -76,6 +77,14 @@ class LostForGood(MissingArtifact):
 
 class DiscordUnavailable(BotError):
     """Discord cannot be reached, or has closed the connection for good; the message says which."""
+
+
+class StartRefused(BotError):
+    """The picture to start from may not be used; `failure` is the key of the sentence that says why."""
+
+    def __init__(self, message: str, *, failure: str) -> None:
+        super().__init__(message)
+        self.failure = failure
 
 
 class StaleLease(BotError):

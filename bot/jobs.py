@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.holds import Hold, Ruling
+from bot.levels import Level
 from sdjax_engine.request import (
     Lane,
     Lora,
@@ -26,6 +27,7 @@ from sdjax_engine.request import (
     SecondPass,
     Variation,
 )
+from sdjax_engine.scores import PictureScores
 
 MAX_VARIANTS = 9
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
@@ -166,22 +168,8 @@ class Showing(StrEnum):
     WITHHOLD = "withhold"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SafetyPolicy:
-    """How flagged pictures are shown, in age-restricted channels and elsewhere."""
-
-    elsewhere: Showing = Showing.WITHHOLD
-    age_restricted: Showing = Showing.SPOILER
-
-    def showing(self, safety: SafetyScores | None, *, age_restricted: bool) -> Showing:
-        """Return how a picture with these scores is shown; without scores, openly."""
-        if safety is None or not safety.flagged:
-            return Showing.SHOW
-        return self.flagged(age_restricted=age_restricted)
-
-    def flagged(self, *, age_restricted: bool) -> Showing:
-        """Return how a flagged picture is shown."""
-        return self.age_restricted if age_restricted else self.elsewhere
+Showings = tuple[Showing, Showing, Showing]
+"""How pictures of the levels 1, 2 and 3 are shown (`bot.levels`)."""
 
 
 class Descent(StrEnum):
@@ -247,11 +235,18 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """Facts found while painting: how the prompts were read, and the safety checker's scores."""
+    """Facts found while painting: how the prompts were read, and what was found of the picture.
+
+    `safety` and `classified` are the scores of the safety checker and of the picture classifier, `level` what
+    follows from them. `known` is true for a picture that is withheld because it is like a blocked one.
+    """
 
     prompt: PromptFacts | None = None
     negative_prompt: PromptFacts | None = None
     safety: SafetyScores | None = None
+    classified: PictureScores | None = None
+    level: Level = Level.NONE
+    known: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,7 +340,9 @@ class Claim:
     steps: int
     init_image: str | None = None
     mask_image: str | None = None
+    guild_id: int | None = None
     age_restricted: bool = False
+    showings: Showings | None = None
     fencing_token: int
     expires_at: float
 

@@ -29,6 +29,7 @@ from babel.support import Translations
 
 from bot import policy_mistakes
 from bot.errors import BotError, StoreUnavailable, UserMistake
+from bot.known_mistakes import KNOWN_MISTAKES
 from bot.review_mistakes import REVIEW_MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
@@ -205,6 +206,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "blocked_reason": "The reason: {reason}",
         **policy_mistakes.MISTAKES,
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
+        **KNOWN_MISTAKES,
         **REVIEW_MISTAKES,
     }
 )

@@ -28,6 +28,8 @@ REFUSALS = frozenset(
         "start_missing",
         "start_not_offered",
         "start_changed",
+        "start_unfit",
+        "start_known",
     }
 )
 """Failures that a repeat of the request would meet again."""
@@ -35,7 +37,7 @@ REFUSALS = frozenset(
 REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered"})
 """Failures of the chosen settings, which only the person who chose them is told."""
 
-START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed"})
+START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed", "start_unfit", "start_known"})
 """Failures that other words and settings do not mend."""
 
 NOT_AGAIN = REFUSALS | {"worker_died"}  # the next seed of a request that killed two workers may kill two more

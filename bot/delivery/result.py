@@ -33,6 +33,9 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "model or size. Send the picture, or choose another.",
         "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
         "Send the picture, or choose another.",
+        "start_unfit": "The picture to start from is unfit for this channel: choose another.",
+        "start_known": "The picture to start from is blocked here, or very like a blocked picture. "
+        "Choose another.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
         "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
     }
@@ -70,8 +73,14 @@ def ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
 def _judged(job: Job, texts: Texts) -> Iterator[str]:
     """Return the sentences about the safety checker and moderators, where they changed what is shown."""
     shown_as = Counter(image.showing for image in job.images)
+    if known := sum(image.notes.known for image in job.images):
+        yield texts.ngettext(
+            "{count} picture is not shown: it is very like a picture that is blocked here.",
+            "{count} pictures are not shown: they are very like pictures that are blocked here.",
+            known,
+        )
     rejected = _rejected(job)
-    if withheld := shown_as[Showing.WITHHOLD] - rejected:
+    if withheld := shown_as[Showing.WITHHOLD] - known - rejected:
         yield texts.ngettext(
             "{count} picture is not shown: the safety checker found it unfit for this channel.",
             "{count} pictures are not shown: the safety checker found them unfit for this channel.",

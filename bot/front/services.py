@@ -69,8 +69,8 @@ class Services:
     are those of persons and servers, by their ids; `language` is that of all others, empty for each
     person's own as Discord knows it. `styles` are those that every server has. `signing` signs the files
     that are sent. `label` says whether results are labelled as AI-generated. `fitting` makes one grid at a
-    time: nine pictures take hundreds of megabytes. `pictures_offered` and `recipes_offered` are what forms
-    and buttons of this process refer to.
+    time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time.
+    `pictures_offered` and `recipes_offered` are what forms and buttons of this process refer to.
     """
 
     front: str
@@ -100,6 +100,7 @@ class Services:
     signing: Signing = field(default_factory=Signing)
     label: bool = True
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
+    hashing: Threads = field(default_factory=lambda: Threads("hashes", most=1))
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
 

@@ -26,6 +26,7 @@ class Act(StrEnum):
     CLEAR = "clear"
     RULE = "rule"
     POLICY = "policy"
+    KNOWN = "known"
     DELETE = "delete"
     CANCEL = "cancel"
     APPROVE = "approve"

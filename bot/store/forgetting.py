@@ -14,6 +14,7 @@ from bot.store.auditing import erased_number, replace_person
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go
 from bot.store.moderation import Kind
+from bot.store.picture_tables import blocked_pictures
 from bot.store.policy_tables import policies
 from bot.store.preferences import Scope
 from bot.store.review_rows import erase_from_reviews, withdraw
@@ -36,7 +37,7 @@ from bot.store.tables import (
 from bot.store.transitions import ACTIVE, cancel_images
 
 _KEPT = (styles, wildcards, prompt_rules, policies, restrictions, reviews, reports, review_settings)
-OF_SERVERS = (jobs, preferences, *_KEPT)
+OF_SERVERS = (jobs, preferences, blocked_pictures, *_KEPT)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
@@ -98,12 +99,12 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
-                for kept in _KEPT:
+                for kept in (blocked_pictures, *_KEPT):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
 
     async def erase_acts(self, user_id: int) -> None:
-        """Replace a person by a number in the audit log, and where they blocked or paused.
+        """Replace a person by a number in the audit log, and where they blocked or paused something.
 
         A block of the person stays until it ends.
         """
@@ -111,6 +112,8 @@ class Erasure(Verbs):
         async with self._database.write() as connection:
             await replace_person(connection, user_id, number)
             await erase_from_reviews(connection, user_id, number, now=now)
+            theirs = sa.update(blocked_pictures).where(blocked_pictures.c.by == user_id)
+            await connection.execute(theirs.values(by=number))
 
     async def servers(self) -> set[int]:
         """Return the servers of which anything is stored, except servers that the bot never was in."""

@@ -76,10 +76,9 @@ class Jobs(Verbs):
         hold: Hold | None = None,
         charge: Charge = NO_CHARGE,
     ) -> Job:
-        """Store a job of the same recipe, with the next seeds of its seed sequence.
+        """Store a job of the same recipe with the next seeds of its seed sequence, each repeat with its own.
 
-        Every repeat in the sequence has seeds of its own, also when several are asked for at once. Otherwise
-        as `enqueue`; raises UnknownJob too.
+        Otherwise as `enqueue`; raises UnknownJob too.
         """
 
         async def wanted(connection: AsyncConnection) -> Wanted:

@@ -11,9 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
 from bot.holds import Cause, Hold, Outcome, Ruling
-from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, State
+from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
+from bot.levels import Level
 from bot.store.tables import images, jobs
 from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
+from sdjax_engine.scores import PictureScores
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -61,7 +63,12 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
     if safety is not None:
         scores = {name: tuple(safety[name]) for name in ("concepts", "special_care")}
         safety = SafetyScores(flagged=safety["flagged"], **scores)
-    return Notes(safety=safety, **{name: facts and PromptFacts(**facts) for name, facts in known.items()})
+    classified = known.pop("classified", None)
+    if classified is not None:
+        classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
+    level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
+    facts: dict[str, Any] = {name: said and PromptFacts(**said) for name, said in known.items()}
+    return Notes(safety=safety, classified=classified, level=level, known=blocked, **facts)
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:
@@ -113,6 +120,15 @@ def origin_values(origin: Origin) -> dict[str, Any]:
         values |= {"parent_id": parent.job_id, "parent_index": parent.index, "descent": parent.descent}
         values |= {"parent_channel_id": parent.channel_id, "parent_message_id": parent.message_id}
     return values
+
+
+def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
+    """Return how a job's policy has pictures of the levels 1, 2 and 3 shown; None where it says nothing."""
+    said = (policy or {}).get("flagged")
+    if said is None:
+        return None
+    mild, explicit, extreme = map(Showing, said)
+    return mild, explicit, extreme
 
 
 def origin_json(origin: Origin) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from bot.store.favourites import Favourites
 from bot.store.files import Files
 from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
+from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.moderation import Moderation
 from bot.store.offers import Offers
@@ -52,6 +53,7 @@ class Store:
         favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
+        known       whose a picture is, and which pictures are blocked
         reviews     what moderators look at first, and their decisions
         review_messages messages about that, which moderators have not seen yet
         reports     what members say about pictures
@@ -84,6 +86,7 @@ class Store:
         self.favourites = Favourites(shared)
         self.previews = Previews(shared)
         self.moderation = Moderation(shared)
+        self.known = Known(shared)
         self.policies = Policies(shared)
         self.charges = Charges(shared)
         self.standings = Standings(shared)

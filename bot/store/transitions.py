@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NotYours, UnknownJob
-from bot.jobs import ALLOWED, State, state_of_job
+from bot.holds import Cause
+from bot.jobs import ALLOWED, Showing, State, state_of_job
 from bot.store import fairness
 from bot.store.charges import recount
 from bot.store.database import insert
@@ -70,6 +71,7 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
         values["started_at"] = sa.func.coalesce(jobs.c.started_at, now)
     if state.final:
         values["finished_at"] = now
+        values["hold"] = sa.func.coalesce(jobs.c.hold, _hold_of_pictures(job_id))
     changed = await connection.execute(
         sa.update(jobs).where(jobs.c.id == job_id, jobs.c.state.in_(ACTIVE)).values(values)
     )
@@ -80,6 +82,15 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
     await make_due(connection, job_id, now=now)
     await open_for_held(connection, job_id, now=now)
     return True
+
+
+def _hold_of_pictures(job_id: str) -> sa.ColumnElement[str | None]:
+    """Return why a job whose images have ended is held: a picture rule holds one of them, or nothing does.
+
+    It is not said before: a job with a hold holds all its pictures, and one bad tile condemns no other.
+    """
+    held = sa.exists().where(images.c.job_id == job_id, images.c.showing == Showing.HOLD)
+    return sa.case((held, sa.literal(Cause.PICTURE.value)), else_=sa.null())
 
 
 async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> None:

@@ -10,6 +10,7 @@ from bot.front.commands.cancel import cancel_command
 from bot.front.commands.help import help_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
+from bot.front.commands.known import known_group
 from bot.front.commands.limits import limits_command
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
@@ -24,6 +25,7 @@ from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
 from bot.front.commands.style import style_group
 from bot.front.commands.use_recipe import use_recipe_menu
+from bot.front.commands.whose import whose_command, whose_menu
 from bot.front.commands.wildcard import wildcard_group
 from sdjax_engine.request import Offer
 
@@ -47,10 +49,12 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         moderate_group(),
         policy_group(),
         audit_command(),
+        whose_command(),
+        known_group(),
         help_command(),
     ]
 
 
 def menus() -> list[MessageMenu]:
     """Return the commands in the menu of every message."""
-    return [use_recipe_menu(), paint_from_menu(), report_menu()]
+    return [use_recipe_menu(), paint_from_menu(), report_menu(), whose_menu()]

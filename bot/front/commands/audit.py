@@ -40,6 +40,7 @@ ACTS = MappingProxyType(
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
+        Act.KNOWN: locale_str("Blocked pictures", words=True),
         Act.APPROVE: locale_str("Pictures let through", words=True),
         Act.COVER: locale_str("Pictures covered", words=True),
         Act.REJECT: locale_str("Pictures rejected", words=True),
@@ -188,6 +189,8 @@ def _said(entry: Entry, texts: Texts) -> str:
         return texts.gettext("{actor} ended the pause of {place}", actor=fields["actor"], place=place)
     if entry.act is Act.CANCEL:
         return texts.gettext("{actor} cancelled a request of {subject}", **fields)
+    if entry.act is Act.KNOWN:
+        return _said_of_picture(entry, fields["actor"], texts)
     if entry.act is Act.RULE:
         return _said_of_rule(entry, fields["actor"], texts)
     if (said := _said_of_review(entry, texts, **fields)) is not None:
@@ -201,6 +204,13 @@ def _said(entry: Entry, texts: Texts) -> str:
         facts.get("requests", 1),
         **fields,
     )
+
+
+def _said_of_picture(entry: Entry, actor: str, texts: Texts) -> str:
+    picture = shown(str((entry.after or entry.before or {}).get("picture", "")), MOST_REASON)
+    if entry.after is None:
+        return texts.gettext("{actor} ended the block of the picture {picture}", actor=actor, picture=picture)
+    return texts.gettext("{actor} blocked the picture {picture}", actor=actor, picture=picture)
 
 
 def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:

@@ -29,7 +29,8 @@ from bot.front.permutations import ask_permutations
 from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.services import Interaction, services_of
-from bot.front.start_pictures import SentFile, started_from
+from bot.front.start_files import SentFile
+from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles
 from bot.front.styling import STYLE
 from bot.front.wildcards import drawn

@@ -23,7 +23,8 @@ from bot.front.recipe_form import in_time, kept_job, names_of, recipe_fields
 from bot.front.requests import accept, announce, check_caps, enqueue
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
-from bot.front.start_pictures import SentFile, started_from
+from bot.front.start_files import SentFile
+from bot.front.start_pictures import started_from
 from bot.front.variations import picture_of
 from bot.jobs import Descent, Job, Parent, Recipe
 from sdjax_engine.errors import InvalidRequest

@@ -7,6 +7,7 @@ from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
 from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
+from bot.front.views.known import BlockPictureButton
 from bot.front.views.moderate import CLEAR_FORM
 from bot.front.views.more import MoreMenu
 from bot.front.views.originals import OriginalsButton
@@ -30,6 +31,7 @@ BUTTONS = (
     AgainButton,
     AppealButton,
     AuditButton,
+    BlockPictureButton,
     CancelAllButton,
     CancelButton,
     CancelMenu,
@@ -70,6 +72,7 @@ __all__ = [
     "AgainButton",
     "AppealButton",
     "AuditButton",
+    "BlockPictureButton",
     "CancelAllButton",
     "CancelButton",
     "CancelMenu",

@@ -19,12 +19,13 @@ import PIL.Image
 import pytest
 from serving import Served, serving, until
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
+from tour_known import know_pictures
 from tour_review import review_everything
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.front import views
-from bot.front.commands import commands, paint_from, report, use_recipe
+from bot.front.commands import commands, paint_from, report, use_recipe, whose
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox
@@ -39,7 +40,7 @@ OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
 KEYWORDS = "circle,0,9,\nheart,0,5,\n"
 COLOURS = "{red, blue, green, yellow}"
 SHAPES = ("circle", "star", "heart")
-MENUS = {use_recipe.NAME, paint_from.NAME, report.NAME}
+MENUS = {use_recipe.NAME, paint_from.NAME, report.NAME, whose.NAME}
 """They are called as Discord has them, which has no Arabic."""
 
 CONFIG: dict[str, Any] = {
@@ -360,6 +361,7 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         await review_everything(evening.guests, evening.served.store)
     await wait_and_cancel(evening)
     await keep_order(evening)
+    await know_pictures(evening.guests, grid)
     await tidy_up(evening)
 
     seen = [message for guest in evening.guests.values() for message in guest.seen()]

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "v014"
-down_revision = "v012"
+down_revision = "v013"
 
 _INDEXES = (
     ["next_try_at"],
