@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 from datetime import UTC, datetime
+from typing import Any
 
 import discord
 
@@ -129,9 +130,7 @@ class ReviewOutbox:
                 limit = next_limit(size_of(files))
         raise Refused(Refusal.TOO_LARGE)
 
-    async def _send(
-        self, due: DueReview, place: int, message_id: int | None, parts: dict[str, object]
-    ) -> int:
+    async def _send(self, due: DueReview, place: int, message_id: int | None, parts: dict[str, Any]) -> int:
         channel = self._client.get_partial_messageable(place, guild_id=due.review.guild_id)
         with self._guard.request(by_token=False):
             if message_id is not None:

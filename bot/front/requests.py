@@ -171,10 +171,9 @@ async def _hold(
         return await check_words(interaction, recipe) or await review_mode(interaction)
     except UserMistake as error:
         if error.message_id == "rule_refused" and not is_external(interaction):
-            store, share = services_of(interaction).store, {"weight": weight, "places": places}
-            rule = str(error.details["rule"])
+            note, rule = services_of(interaction).store.appeals.note_refusal, str(error.details["rule"])
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
-                error.appeal = await store.appeals.note_refusal(recipe, origin, rule=rule, **share)
+                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places)
         raise
 
 

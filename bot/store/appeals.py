@@ -48,7 +48,12 @@ class Appeals(Verbs):
             "places": places,
         }
         whose = {"guild_id": origin.guild_id or 0, "user_id": origin.user_id}
-        row = {"due_at": now + DAY_SECONDS, "next_try_at": None, "rule": rule, "request": request}
+        row: dict[str, Any] = {
+            "due_at": now + DAY_SECONDS,
+            "next_try_at": None,
+            "rule": rule,
+            "request": request,
+        }
         async with self._database.write() as connection:
             return await open_review(connection, Kind.REFUSED, **whose, now=now, **row)
 

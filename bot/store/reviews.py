@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
@@ -51,19 +52,25 @@ class Reviews(Verbs):
         async with self._database.read() as connection:
             return await settings_of(connection, guild_id)
 
-    async def set_settings(self, by: By, **changes: int | None) -> ReviewSettings:
-        """Change the channel, the hours or the number of reports of a server; return what holds now.
+    async def set_channel(self, channel_id: int | None, by: By) -> None:
+        """Let moderators look in this channel, or in none; it gets what waits and no message shows yet."""
+        await self._set(by, {"channel_id": channel_id})
 
-        A new channel gets everything that waits and that no message shows yet.
-        """
+    async def set_settings(
+        self, by: By, *, hours: int | None = None, reports: int | None = None
+    ) -> ReviewSettings:
+        """Change the hours, the number of reports or both; return what holds now."""
+        new = {"hours": hours, "reports": reports}
+        return await self._set(by, {name: value for name, value in new.items() if value is not None})
+
+    async def _set(self, by: By, changes: Mapping[str, int | None]) -> ReviewSettings:
         now = self._clock()
         async with self._changing() as (connection, changed):
-            old = await settings_of(connection, by.guild_id)
-            before = {name: getattr(old, name) for name in ReviewSettings.__dataclass_fields__}
+            before = asdict(await settings_of(connection, by.guild_id))
             after = {**before, **changes}
             row = insert(connection, review_settings).values(guild_id=by.guild_id, **after)
             key = [review_settings.c.guild_id]
-            await connection.execute(row.on_conflict_do_update(index_elements=key, set_=after))
+            await connection.execute(row.on_conflict_do_update(index_elements=key, set_=dict(changes)))
             unseen = waits() & (reviews.c.guild_id == by.guild_id) & reviews.c.message_id.is_(None)
             await connection.execute(sa.update(reviews).where(unseen).values(message_due(now)))
             await note(connection, Act.REVIEW, by, at=now, before=before, after=after)

@@ -22,7 +22,7 @@ from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.store.review_tables import reports, review_settings, reviews
 
-MINA, WEI, OMAR, HERE, CHANNEL = 11, 12, 13, 21, 31
+MINA, WEI, OMAR, HERE, CHANNEL = 91, 92, 93, 21, 31
 ARTIST = origin(1).user_id
 BY = By(actor_id=MINA, guild_id=HERE)
 HOUR = 3600.0
@@ -143,7 +143,7 @@ async def test_settings_are_logged_and_a_new_channel_gets_what_no_message_shows(
     (message,) = await due(store)
     await store.review_messages.retry(message, seconds=900.0, trouble="no_channel")
     assert (await due(store), (await waiting(store))[0].trouble) == ([], "no_channel")
-    await store.reviews.set_settings(BY, channel_id=CHANNEL)
+    await store.reviews.set_channel(CHANNEL, BY)
     (message,) = await due(store)
     assert message.place == CHANNEL
     (entry,) = await store.moderation.entries(HERE, limit=9)

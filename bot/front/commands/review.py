@@ -75,8 +75,8 @@ async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
     await acknowledge(interaction, private=True)
     channel_id = interaction.channel_id if use == HERE else None
     services = services_of(interaction)
-    change = services.store.reviews.set_settings
-    await while_unavailable(PATIENCE_SECONDS, change, acting(interaction), channel_id=channel_id)
+    change = services.store.reviews.set_channel
+    await while_unavailable(PATIENCE_SECONDS, change, channel_id, acting(interaction))
     texts = services.texts(interaction)
     if channel_id is None:
         said = texts.gettext("No channel shows what waits; **{show}** does.", show=_show(interaction))
@@ -106,11 +106,15 @@ async def change_limits(
     moderated_server(interaction)
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
-    changes = {name: value for name, value in (("hours", hours), ("reports", reports)) if value is not None}
-    if not changes:
+    if hours is None and reports is None:
         raise UserMistake("review_nothing_set")
-    change = services.store.reviews.set_settings
-    settings = await while_unavailable(PATIENCE_SECONDS, change, acting(interaction), **changes)
+    settings = await while_unavailable(
+        PATIENCE_SECONDS,
+        services.store.reviews.set_settings,
+        acting(interaction),
+        hours=hours,
+        reports=reports,
+    )
     texts = services.texts(interaction)
     await interaction.edit_original_response(content="\n".join(settings_lines(settings, texts)))
 

@@ -43,7 +43,7 @@ async def wei(sandbox: Sandbox) -> AsyncIterator[Member]:
 async def watch(store: Store) -> None:
     """Hold everything in the channel art, and let moderators look in general."""
     await store.policies.put(PolicyScope.CHANNEL, ART, {"review": True}, BY)
-    await store.reviews.set_settings(BY, channel_id=GENERAL)
+    await store.reviews.set_channel(GENERAL, BY)
 
 
 async def painted(served: Served, member: Member, prompt: str, **options: Any) -> tuple[Job, Message]:
@@ -171,7 +171,7 @@ async def test_a_rejected_artist_reads_why_appeals_once_and_hears_the_answer(
 async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_after_an_appeal(
     served: Served, mina: Member, ravi: Member, wei: Member
 ) -> None:
-    await served.store.reviews.set_settings(BY, channel_id=GENERAL)
+    await served.store.reviews.set_channel(GENERAL, BY)
     rules = served.store.prompt_rules
     opened = await mina.modal_of(await mina.use("rules add", name="Blades", action="hold"))
     await mina.message_of(await mina.submit(opened, name="Blades", terms="sword", also=""))
