@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.errors import UserMistake
+from bot.front.automod import automod_verdict
 from bot.front.options import clean
 from bot.front.services import Interaction, services_of
 from bot.jobs import Recipe
@@ -21,7 +22,9 @@ MAX_TERM = 100  # characters
 
 
 async def check_words(interaction: Interaction, recipe: Recipe) -> None:
-    """Raise UserMistake `rule_always`, or `rule_refused` where a rule of the server refuses the words.
+    """Raise UserMistake `rule_always`, or where a rule of the server refuses the words.
+
+    This is `rule_refused` for a rule of /rules, `rule_automod` for one of Discord's AutoMod.
 
     Styles and the words drawn from lists are in the recipe's prompts by now.
     """
@@ -33,6 +36,9 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> None:
     verdict = judged(words_of(recipe), rules, channel_id=interaction.channel_id) if rules else None
     if verdict is not None:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
+    found = await automod_verdict(interaction, words_of(recipe))
+    if found is not None:
+        raise UserMistake("rule_automod", rule=found.rule.name)
 
 
 async def rules_of(interaction: Interaction) -> list[PromptRule]:

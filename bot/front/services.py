@@ -14,6 +14,7 @@ import discord
 from bot.config import LimitsConfig, RetentionConfig
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
+from bot.front.automod_cache import AutomodCache
 from bot.front.keywords import Keywords
 from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
@@ -98,6 +99,7 @@ class Services:
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
+    automod: AutomodCache = field(default_factory=lambda: AutomodCache(time.monotonic))
 
     def weight(self, interaction: Interaction) -> float:
         """Return the weight of the person in the fair order; 1 without a role that has one."""

@@ -41,14 +41,15 @@ _ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(co
 
 
 @cache
-def _letters() -> dict[int, str]:
+def _letters() -> dict[int, int | str]:
     """Return the letters that characters stand for: NFKD without marks, look-alikes, simplified Han."""
     special = {ord(other): letter for other, letter in look_alikes().items() if other.isalpha()}
     for start, count in _LATIN_LETTERS.items():
         special |= {ord(start) + place: chr(ord("a") + place) for place in range(count)}
     special |= {ord(other): simple for other, simple in simplified().items()}
     special |= arabic.LETTERS | _PAIRS | dict.fromkeys(map(ord, _FILLERS), "")
-    made = {}
+    # A character that is not in the table costs str.translate several times as much as one that stays.
+    made: dict[int, int | str] = {code: code for code in range(0x80)}
     for code in _PLANES:
         character = chr(code)
         decomposed = unicodedata.normalize("NFKD", character)

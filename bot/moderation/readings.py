@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,22 +51,26 @@ class Readings:
         return arabic.has_letters(self.lower)
 
     @cached_property
+    def lines(self) -> str:
+        """The words, with a line break before each."""
+        return "\n".join(("", *self.words))
+
+    @cached_property
+    def squeezed_lines(self) -> str:
+        """The words without repeated letters, with a line break before each."""
+        return "\n".join(("", *self.squeezed))
+
+    @cached_property
     def numbered(self) -> list[str]:
         """Its words with their digits, in order."""
         return numbered_words_of(self.lower) if has_digit(self.lower) else self.plain
 
-    @property
-    def sequences(self) -> Iterator[list[str]]:
+    @cached_property
+    def sequences(self) -> list[list[str]]:
         """The words in order: as they stand, with digits, without inner signs, with digits as letters."""
-        yield self.plain
-        if self.numbered != self.plain:
-            yield self.numbered
         mended = words_of(mending.without_signs(mending.without_listing(self.lower)))
-        if mended != self.plain:
-            yield mended
         shaped = mending.all_words_in_shapes(self.lower)
-        if shaped != self.plain:
-            yield shaped
+        return [self.plain, *(each for each in (self.numbered, mended, shaped) if each != self.plain)]
 
     @cached_property
     def alone(self) -> frozenset[str]:

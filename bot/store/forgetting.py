@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Job
 from bot.store.auditing import erased_number, replace_person
+from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go
 from bot.store.moderation import Kind
@@ -32,7 +33,7 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, restrictions)
+OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, restrictions, automod)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
@@ -93,7 +94,7 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
-                for kept in (styles, wildcards, prompt_rules, restrictions):
+                for kept in (styles, wildcards, prompt_rules, restrictions, automod):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
 

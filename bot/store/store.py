@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bot.metrics import Metrics, StoreMetrics
+from bot.store.automod import Automod
 from bot.store.batches import Batches
 from bot.store.clock import Clock
 from bot.store.database import Database, Shared
@@ -46,6 +47,7 @@ class Store:
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
         prompt_rules what the words of prompts may not say in a server
+        automod     whether a server's AutoMod rules are applied to prompts
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -71,6 +73,7 @@ class Store:
         self.previews = Previews(shared)
         self.moderation = Moderation(shared)
         self.prompt_rules = PromptRules(shared)
+        self.automod = Automod(shared)
 
     @classmethod
     async def open(

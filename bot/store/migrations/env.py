@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from alembic import context
 
-from bot.store.tables import metadata
+from bot.store import automod_tables
 
 context.configure(
-    connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True
+    connection=context.config.attributes["connection"],
+    target_metadata=automod_tables.metadata,
+    transactional_ddl=True,
 )
 context.run_migrations()
