@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import aiohttp
 import discord
@@ -19,7 +20,10 @@ READ_SECONDS = 1.5  # for which a request waits for the first answer of Discord
 FRESH_SECONDS = 900.0  # Discord tells of changes, and a lost event is made up for by then
 RETRY_SECONDS = 60.0
 MOST_SERVERS = 2000
-FAILURES = (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, TimeoutError, OSError)
+FAILURES = (
+    *(discord.HTTPException, discord.RateLimited, aiohttp.ClientError, TimeoutError, OSError),
+    *(AttributeError, LookupError, TypeError, ValueError),  # of an answer in another form: painting goes on all the same
+)
 
 
 @dataclass(kw_only=True)
@@ -66,17 +70,20 @@ class AutomodCache:
         try:
             async with asyncio.timeout(READ_SECONDS):
                 payload = await client.http.get_auto_moderation_rules(guild_id)
+            kept.rules = await asyncio.to_thread(_ready, cast("Any", payload))
         except FAILURES as error:
-            log.warning("the AutoMod rules of server %s could not be read: %s", guild_id, error)
-            kept.failed, kept.due = True, self._clock() + RETRY_SECONDS
+            log.warning("the AutoMod rules of server %s could not be read: %r", guild_id, error)
+            refused = isinstance(error, discord.Forbidden | discord.NotFound)
+            kept.failed, kept.due = True, self._clock() + (FRESH_SECONDS if refused else RETRY_SECONDS)
             return
-        rules = read_rules(payload or ())
-        await asyncio.to_thread(_prepare, rules)
-        kept.rules, kept.failed = rules, False
+        kept.failed = False
         if kept.changes == changes:
             kept.due = self._clock() + FRESH_SECONDS
 
 
-def _prepare(rules: Sequence[AutomodRule]) -> None:
+def _ready(payload: Iterable[Mapping[str, Any] | None] | None) -> tuple[AutomodRule, ...]:
+    """Return the rules, compiled, which takes milliseconds for long lists."""
+    rules = read_rules(payload or ())
     for rule in rules:
         rule.prepare()
+    return rules

@@ -18,7 +18,7 @@ from typing import Any
 
 import re2
 
-from bot.moderation.rust_patterns import KEYWORDS_MEMORY, NotAlike, compiled, compiled_for_re2
+from bot.moderation.rust_patterns import KEYWORDS_MEMORY, NotAlike, Pattern, compiled, compiled_for_re2
 
 KEYWORD, PRESET = 1, 4  # types of triggers
 MESSAGE_SENT = 1  # the event
@@ -71,7 +71,7 @@ class AutomodRule:
         _ = self._keywords, self._patterns, self._allowed
 
     @cached_property
-    def _keywords(self) -> re2._Regexp[str] | None:
+    def _keywords(self) -> Pattern | None:
         return _any_of(self.keywords)
 
     @cached_property
@@ -79,7 +79,7 @@ class AutomodRule:
         return _without(self.allowed)
 
     @cached_property
-    def _patterns(self) -> tuple[re2._Regexp[str], ...]:
+    def _patterns(self) -> tuple[Pattern, ...]:
         return tuple(map(compiled, self.patterns))
 
 
@@ -152,7 +152,7 @@ def _is_alike(pattern: str) -> bool:
     return True
 
 
-def _any_of(keywords: Iterable[str]) -> re2._Regexp[str] | None:
+def _any_of(keywords: Iterable[str]) -> Pattern | None:
     """Match any keyword, with the sign before and after it."""
     made = []
     for first, last, text in filter(itemgetter(2), map(_kind, keywords)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any, Protocol, cast
 
 import re2
 
@@ -20,22 +21,29 @@ _BOUNDARY = re.compile(r"(?<!\\)(?:\\\\)*\\[bB]")
 _SET_SIGNS = ("&", "~", "-")
 
 
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: str) -> Any:
+        """Return the first match, whose item 0 is its text; None without one."""
+
+
 class NotAlike(ValueError):
     """The pattern may mean something else to RE2, or nothing."""
 
 
-def compiled(pattern: str) -> re2._Regexp[str]:
+def compiled(pattern: str) -> Pattern:
     """Return the pattern for RE2, which looks at no letter case; raises NotAlike."""
     return compiled_for_re2(f"(?i){translated(pattern)}", memory=MAX_MEMORY)
 
 
-def compiled_for_re2(pattern: str, *, memory: int) -> re2._Regexp[str]:
+def compiled_for_re2(pattern: str, *, memory: int) -> Pattern:
     """Return a pattern of RE2's, within so many bytes; raises NotAlike."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = memory
     try:
-        return re2.compile(pattern, options)
+        return cast("Pattern", re2.compile(pattern, options))
     except re2.error as error:
         raise NotAlike(str(error)) from None
 
