@@ -28,7 +28,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from conditions import Stolen, print_conditions
-from moderation import list_of_terms, prompts
+from moderation import prompts
 from store_servers import postgresql
 
 from bot.front.automod_cache import AutomodCache
@@ -50,7 +50,7 @@ KEYWORDS = {FEW: (1, 50, 0), MOST: (6, 1000, 10)}
 
 def words(count: int, chance: random.Random) -> list[str]:
     """Return made-up words that no prompt has."""
-    made = list_of_terms(count + 60)[60:] if count < 140 else []
+    made: list[str] = []
     while len(made) < count:
         made.append("".join(chance.choices("bdfgklmnprstaeiou", k=9)) + "x")
     return made[:count]

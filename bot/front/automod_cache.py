@@ -22,7 +22,12 @@ RETRY_SECONDS = 60.0
 MOST_SERVERS = 2000
 FAILURES = (
     *(discord.HTTPException, discord.RateLimited, aiohttp.ClientError, TimeoutError, OSError),
-    *(AttributeError, LookupError, TypeError, ValueError),  # of an answer in another form: painting goes on all the same
+    *(
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ),  # of an answer in another form: painting goes on all the same
 )
 
 

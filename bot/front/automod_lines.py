@@ -21,7 +21,8 @@ async def automod_lines(interaction: Interaction) -> list[str]:
 
 def lines_of(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> Iterator[str]:
     """Yield the same of plain data."""
-    yield f"### {texts.gettext('AutoMod of Discord')}"
+    title = texts.gettext("AutoMod of Discord")
+    yield f"### {title}"
     yield _said(standing, rules, texts)
     for rule in rules:
         yield texts.line(texts.joined(_facts(rule, texts)), mark="- ")

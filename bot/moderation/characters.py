@@ -80,7 +80,7 @@ def skeleton(text: str) -> str:
 
 def _with_capital_i(text: str) -> str:
     """Return a text, and after it the words whose capital I may be a small L: bIood."""
-    if not _CAPITAL_I.search(text):
+    if "I" not in text or not _CAPITAL_I.search(text):
         return text
     found = text.translate(_ASCII_WORD).split() if text.isascii() else _LATIN_WORD.findall(text)
     words = [word for word in found if "I" in word and not word.isupper()]

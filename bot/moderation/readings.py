@@ -28,6 +28,8 @@ class Readings:
     """The skeleton of the text in lower case."""
     plain: list[str]
     """Its words in order."""
+    numbered: list[str]
+    """Its words with their digits, in order."""
     words: list[str]
     """Every word of every reading, once; none has a digit."""
     squeezed: list[str]
@@ -59,11 +61,6 @@ class Readings:
     def squeezed_lines(self) -> str:
         """The words without repeated letters, with a line break before each."""
         return "\n".join(("", *self.squeezed))
-
-    @cached_property
-    def numbered(self) -> list[str]:
-        """Its words with their digits, in order."""
-        return numbered_words_of(self.lower) if has_digit(self.lower) else self.plain
 
     @cached_property
     def sequences(self) -> list[list[str]]:
@@ -122,7 +119,7 @@ def read(text: str) -> Readings:
     words += spacing.words_of_runs(runs)
     once = list(dict.fromkeys(words))
     squeezed = squeeze("\n".join(once)).split("\n")
-    return Readings(lower=lower, plain=plain, words=once, squeezed=squeezed, runs=runs)
+    return Readings(lower=lower, plain=plain, numbered=numbered, words=once, squeezed=squeezed, runs=runs)
 
 
 def _model_numbers(cased: str) -> frozenset[str]:

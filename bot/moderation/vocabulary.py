@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import compress
 
 from bot.moderation import arabic, english, hangul
 from bot.moderation.readings import Readings, mask
@@ -34,9 +35,9 @@ class Vocabulary:
         hits: Hits = defaultdict(set)
         common = self._keys & text.keys
         if common:
-            for word, key in zip(text.words, text.squeezed, strict=True):
-                if key in common:
-                    hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form)}
+            there = list(map(common.__contains__, text.squeezed))
+            for word, key in zip(compress(text.words, there), compress(text.squeezed, there), strict=True):
+                hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form)}
         if self._nouns and text.has_hangul:
             self._add_nouns(hits, self._like_nouns.findall(text.lines))
             self._add_nouns(hits, self._like_nouns.findall(text.squeezed_lines))
@@ -45,7 +46,9 @@ class Vocabulary:
             for word, key in zip(words, squeeze("\n".join(words)).split("\n"), strict=bool(words)):
                 self._add_with_clitics(hits, word, key)
         if self._numbered and has_digit(text.lower):
-            self._add_nouns(hits, self._like_nouns.findall("\n".join(("", *text.numbered))))
+            if self._nouns & self._numbered:
+                numbered = (word for word in text.numbered if not word.isalpha())
+                self._add_nouns(hits, self._like_nouns.findall("\n".join(("", *numbered))))
             for word in self._numbered.intersection(text.numbered):
                 hits[word].add(word)
         return hits

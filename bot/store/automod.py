@@ -23,16 +23,15 @@ class Automod(Verbs):
 
     async def apply(self, applied: bool, by: By) -> None:
         """Switch it on or off, with a row in the log unless it is so already."""
-        mine = sa.select(automod.c.applied).where(automod.c.guild_id == by.guild_id)
+        mine = automod.c.guild_id == by.guild_id
         async with self._changing() as (connection, _):
-            before = await connection.scalar(mine.with_for_update()) is not False
+            first = insert(connection, automod).values(guild_id=by.guild_id, applied=True)
+            await connection.execute(first.on_conflict_do_nothing())  # a row to lock
+            look = sa.select(automod.c.applied).where(mine).with_for_update()
+            before = await connection.scalar(look) is not False
             if before == applied:
                 return
-            await connection.execute(
-                insert(connection, automod)
-                .values(guild_id=by.guild_id, applied=applied)
-                .on_conflict_do_update(index_elements=[automod.c.guild_id], set_={"applied": applied})
-            )
+            await connection.execute(sa.update(automod).where(mine).values(applied=applied))
             was, will = _logged(applied=before), _logged(applied=applied)
             await note(connection, Act.RULE, by, at=self._clock(), before=was, after=will)
 

@@ -80,6 +80,7 @@ MODERATES: Refusals = {
 MODERATES_CHANNEL: Refusals = {who: why for who, why in MODERATES.items() if who is not Who.APPOINTED}
 KEEPS: Refusals = {
     **dict.fromkeys((Who.MEMBER, Who.STRANGER, Who.BLOCKED), "kept_right"),
+    Who.ELSEWHERE: "moderate_no_server",
     Who.DIRECT: "kept_no_server",
 }
 SEES: Refusals = dict.fromkeys(OF_HIDDEN, "unknown_job")
@@ -159,7 +160,7 @@ FORMS: Mapping[str, Row] = {
             **dict.fromkeys(
                 (Who.MEMBER, Who.STRANGER, Who.APPOINTED, Who.MODERATOR, Who.BLOCKED), "settings_server_right"
             ),
-            Who.DIRECT: "settings_no_server",
+            **dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "settings_no_server"),
         },
         custom_id="settings:server",
         fields={"settings": "steps 3", "negative_prompt": ""},
