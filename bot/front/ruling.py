@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from bot.errors import UserMistake
@@ -10,12 +11,13 @@ from bot.front.options import clean
 from bot.front.services import Interaction, services_of
 from bot.jobs import Recipe
 from bot.moderation.always import breaks_hard_rule
-from bot.moderation.rules import judged
+from bot.moderation.rules import Verdict, judged
 from bot.retries import while_unavailable
 from bot.store.prompt_rules import PromptRule
 from bot.texts import tidy
 
 PATIENCE_SECONDS = 2.0
+QUICK_TERMS = 1000  # of more, the first search would stop the event loop for longer than 20 ms
 MAX_NAME = 60
 MAX_TERMS = 500
 MAX_TERM = 100  # characters
@@ -33,12 +35,21 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> None:
     if interaction.guild_id is None:
         return
     rules = await rules_of(interaction)
-    verdict = judged(words_of(recipe), rules, channel_id=interaction.channel_id) if rules else None
+    verdict = await verdict_of(rules, words_of(recipe), channel_id=interaction.channel_id)
     if verdict is not None:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
     found = await automod_verdict(interaction, words_of(recipe))
     if found is not None:
         raise UserMistake("rule_automod", rule=found.rule.name)
+
+
+async def verdict_of(
+    rules: Sequence[PromptRule], texts: Sequence[str], *, channel_id: int | None
+) -> Verdict | None:
+    """Return the rule that refuses one of the texts; None where none does."""
+    if sum(len(rule.terms) + len(rule.also) for rule in rules) <= QUICK_TERMS:
+        return judged(texts, rules, channel_id=channel_id)
+    return await asyncio.to_thread(judged, texts, rules, channel_id=channel_id)
 
 
 async def rules_of(interaction: Interaction) -> list[PromptRule]:

@@ -153,13 +153,16 @@ def _is_alike(pattern: str) -> bool:
 
 
 def _any_of(keywords: Iterable[str]) -> Pattern | None:
-    """Match any keyword, with the sign before and after it."""
-    made = []
+    """Match any keyword, with the sign before and after it.
+
+    Keywords with the same boundaries are one alternation, of which RE2 makes a tree.
+    """
+    words: dict[tuple[str, str], list[str]] = {}
     for first, last, text in filter(itemgetter(2), map(_kind, keywords)):
-        before, after = "" if first else f"(?:^|[^{_WORD}])", "" if last else f"(?:$|[^{_WORD}])"
-        made.append(f"{before}{re2.escape(text)}{after}")
-    # RE2 shares what neighbours begin with.
-    return compiled_for_re2(f"(?i){'|'.join(sorted(made))}", memory=KEYWORDS_MEMORY) if made else None
+        edges = "" if first else f"(?:^|[^{_WORD}])", "" if last else f"(?:$|[^{_WORD}])"
+        words.setdefault(edges, []).append(re2.escape(text))
+    made = [f"{before}(?:{'|'.join(sorted(own))}){after}" for (before, after), own in words.items()]
+    return compiled_for_re2(f"(?i){'|'.join(made)}", memory=KEYWORDS_MEMORY) if made else None
 
 
 def _without(allowed: Iterable[str]) -> re.Pattern[str] | None:

@@ -19,9 +19,8 @@ from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
-from bot.front.ruling import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
+from bot.front.ruling import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule, verdict_of
 from bot.front.services import Interaction, sender_of, services_of
-from bot.moderation.rules import judged
 from bot.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
@@ -232,7 +231,8 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
     moderated_server(interaction)
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
-    verdict = judged([prompt], await rules_of(interaction), channel_id=interaction.channel_id)
+    rules = await rules_of(interaction)
+    verdict = await verdict_of(rules, [prompt], channel_id=interaction.channel_id)
     other = None if verdict else await automod_verdict(interaction, [prompt])
     if other is not None:
         said = texts.gettext(

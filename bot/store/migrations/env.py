@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from alembic import context
 
-from bot.store import automod_tables
+from bot.store import automod_tables  # noqa: F401 - adds its table to the metadata
+from bot.store.tables import metadata
 
 context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=automod_tables.metadata,
-    transactional_ddl=True,
+    connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True
 )
 context.run_migrations()

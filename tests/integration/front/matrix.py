@@ -64,6 +64,7 @@ class Row:
     values: tuple[str, ...] | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     moderating: bool = False
+    ends: bool = False  # the target is another one each time, for it is cancelled or deleted
 
     @property
     def has_target(self) -> bool:
@@ -130,8 +131,8 @@ BUTTONS: Mapping[str, Row] = {
     "AgainButton": Row(refused=REPEATS, custom_id="again:{job}"),
     "AuditButton": Row(refused=MODERATES, custom_id="audit:older:9:0:"),
     "CancelAllButton": Row(custom_id="cancel_all"),
-    "CancelButton": Row(refused=ENDS, custom_id="cancel:{job}"),
-    "CancelMenu": Row(refused=ENDS, custom_id="cancel_others", values=("{job}",)),
+    "CancelButton": Row(refused=ENDS, custom_id="cancel:{job}", ends=True),
+    "CancelMenu": Row(refused=ENDS, custom_id="cancel_others", values=("{job}",), ends=True),
     "DeleteButton": Row(refused=ENDS, custom_id="delete:{job}"),
     "EnlargeButton": Row(refused=REPEATS, custom_id="enlarge:{job}:0"),
     "HistoryButton": Row(custom_id="history:older:9"),
@@ -148,7 +149,7 @@ BUTTONS: Mapping[str, Row] = {
 
 FORMS: Mapping[str, Row] = {
     "CLEAR_FORM": Row(refused=MODERATES, custom_id="clear:1:1"),
-    "DELETE_FORM": Row(refused=ENDS, custom_id="delete:{job}"),
+    "DELETE_FORM": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
     "PERMUTATIONS_FORM": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),
     "RECIPE_FORM": Row(refused=PAINTS, custom_id="recipe:all", fields=WORDS),
     "REMIX_FORM": Row(refused=REPEATS, custom_id="remix:{job}", fields=WORDS),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,6 +64,7 @@ class Stage:
     served: Served
     job: Job
     message: Message
+    hidden: dict[Who, Job] = field(default_factory=dict)
 
     @property
     def core(self) -> Any:
@@ -74,7 +76,7 @@ class Stage:
         scope, by = Scope(guild_id=GUILD_ID, user_id=RAVI), By(actor_id=MINA, guild_id=GUILD_ID)
         if who is Who.BLOCKED:
             await blocks.block(scope, by, until=None)
-        job = await self._target(who) if row.has_target else self.job
+        job = await self._target(who, row) if row.has_target else self.job
         with self._seen_from(who):
             sent = self._send(kind, row, name, who=who, channel=self._channel(who), job=job)
         async with asyncio.timeout(DEADLINE):
@@ -107,8 +109,12 @@ class Stage:
         assert told, f"{reason}: {[message.content for message in said]}"
         assert all(each.visible_to == sent.member_id or place.recipient_id for each in said)
 
-    async def _target(self, who: Who) -> Job:
+    async def _target(self, who: Who, row: Row) -> Job:
         """A result of the member, here and public unless the person is one who may not see it."""
+        if who not in OF_HIDDEN and not row.ends:
+            return self.job
+        if who in self.hidden:
+            return self.hidden[who]
         number = self.core.world.new_id()
         if who is Who.FOREIGN:
             asked = origin(number, user_id=YUNA, guild_id=ELSEWHERE, channel_id=ELSEWHERE + 1)
@@ -116,7 +122,10 @@ class Stage:
             asked = origin(
                 number, user_id=RAVI, guild_id=GUILD_ID, channel_id=ART, private=who is Who.CURIOUS
             )
-        return await self.served.store.jobs.enqueue(recipe(prompt="a boat"), asked)
+        job = await self.served.store.jobs.enqueue(recipe(prompt="a boat"), asked)
+        if who in OF_HIDDEN:
+            self.hidden[who] = job
+        return job
 
     def _channel(self, who: Who) -> Channel:
         world = self.core.world
@@ -161,6 +170,9 @@ class Stage:
             given["name"] = name
         elif kind == "modal":
             data = {"custom_id": row.custom_id.format(job=job.id), "components": _filled(row.fields)}
+            given["origin"] = SimpleNamespace(metadata=self.message.interaction_metadata)
+            if row.has_target:
+                given["message"] = self._under(channel, _component(row, job.id))
         else:
             component = _component(row, job.id)
             data = {"component_type": component["type"], "custom_id": component["custom_id"], "id": 2}
