@@ -7,6 +7,7 @@ from functools import cache
 
 CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 """Han and kana, which are written without spaces between words."""
+BASIC = 0x10000  # characters
 HANGUL = "\u1100-\u11ff가-힣"
 ARABIC = "\u0620-\u064a\u066e-\u06d3\u06d5\u06fa-\u06ff"
 
@@ -27,7 +28,7 @@ def words_of(text: str) -> list[str]:
         return text.translate(_ASCII_WORD).split()
     mixed = _LATIN.search(text) and _CHANGE.search(text)
     letter = _LETTER_OF_OTHERS if mixed else _LETTER
-    found: list[str] = _words(letter, basic=_is_basic(text), by_script=bool(mixed)).findall(text)
+    found: list[str] = _words(letter, basic=is_basic(text), by_script=bool(mixed)).findall(text)
     return found
 
 
@@ -35,12 +36,12 @@ def numbered_words_of(text: str) -> list[str]:
     """Return the words of a text with their digits, in order: 15yo, 69, 15살."""
     if text.isascii():
         return text.translate(_ASCII_NUMBERED_WORD).split()
-    found: list[str] = _words(_LETTER_OR_DIGIT, basic=_is_basic(text)).findall(text)
+    found: list[str] = _words(_LETTER_OR_DIGIT, basic=is_basic(text)).findall(text)
     return found
 
 
-def _is_basic(text: str) -> bool:
-    """Return whether every character is of the basic plane; the fastest way to know."""
+def is_basic(text: str) -> bool:
+    """Return whether every character is of the basic plane; this is the fastest way to know."""
     return len(text.encode("utf-16-le", "surrogatepass")) == 2 * len(text)
 
 
@@ -51,7 +52,7 @@ def _words(letter: str, *, basic: bool, by_script: bool = False) -> re.Pattern[s
     `basic` is for texts of the basic plane: its ranges, written out, become a table in re, which is faster.
     """
     if basic:
-        plane = "".join(map(chr, range(0x10000)))
+        plane = "".join(map(chr, range(BASIC)))
         spans = (found.span() for found in re.finditer(f"{letter}+", plane))
         letter = "[" + "".join(rf"\u{start:04x}-\u{end - 1:04x}" for start, end in spans) + "]"
     return re.compile(f"{letter}+|[{HANGUL}]+|[{ARABIC}]+" if by_script else f"{letter}+")
