@@ -69,7 +69,8 @@ class Row:
     @property
     def has_target(self) -> bool:
         """Whether it is about a result."""
-        return any("{job}" in text for text in (self.custom_id, *(self.values or ())))
+        texts = (self.custom_id, *(self.values or ()), *self.options.values())
+        return any("{job}" in str(text) for text in texts)
 
 
 ANYBODY: Refusals = {}
@@ -96,9 +97,9 @@ COMMANDS: Mapping[str, Row] = {
     "imagine": Row(refused=PAINTS, options={"prompt": "a kite"}),
     "queue": Row(),
     "history": Row(),
-    "show": Row(options={"job": "none"}),
+    "show": Row(refused=SEES, options={"job": "{job}"}),
     "stats": Row(),
-    "cancel": Row(options={"job": "all"}),
+    "cancel": Row(refused=ENDS, options={"job": "{job}"}, ends=True),
     "settings": Row(),
     "style add": Row(refused=KEEPS),
     "style show": Row(),

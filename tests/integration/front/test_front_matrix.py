@@ -120,7 +120,11 @@ class Stage:
             asked = origin(number, user_id=YUNA, guild_id=ELSEWHERE, channel_id=ELSEWHERE + 1)
         else:
             asked = origin(
-                number, user_id=RAVI, guild_id=GUILD_ID, channel_id=ART, private=who is Who.CURIOUS
+                number,
+                user_id=RAVI,
+                guild_id=GUILD_ID,
+                channel_id=ART,
+                private=who is Who.CURIOUS or row.ends,
             )
         job = await self.served.store.jobs.enqueue(recipe(prompt="a boat"), asked)
         if who in OF_HIDDEN:
@@ -163,7 +167,7 @@ class Stage:
         core, person = self.core, PERSONS.get(who, RAVI)
         given: dict[str, Any] = {}
         if kind == "command":
-            data = self._command(name, row, channel)
+            data = self._command(name, row, channel, job)
             given["name"] = name
         elif kind == "menu":
             data = menu_data(core.world, find_menu(core.commands.all("global"), name), self.message)
@@ -181,10 +185,10 @@ class Stage:
         sent: Interaction = core.interactions.begin(kind, person, channel, data, **given)
         return sent
 
-    def _command(self, name: str, row: Row, channel: Channel) -> Json:
+    def _command(self, name: str, row: Row, channel: Channel, job: Job) -> Json:
         world, registered = self.core.world, self.core.commands.all("global")
         options = {
-            key: value.format(member=YUNA) if isinstance(value, str) else value
+            key: value.format(member=YUNA, job=job.id) if isinstance(value, str) else value
             for key, value in row.options.items()
         }
         command = find_command(registered, name)
