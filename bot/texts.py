@@ -82,6 +82,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "“{value}” is no second pass: write a larger size, and perhaps a strength and steps, "
             "such as 1024x1024 0.5 15. The sizes are {choices}."
         ),
+        "rule_automod": (
+            "The AutoMod rule “{rule}” of this server does not allow this: change the words and ask again."
+        ),
         "rule_refused": (
             "The rule “{rule}” of this server does not allow this: change the words and ask again."
         ),

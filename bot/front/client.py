@@ -56,8 +56,9 @@ def _not_a_member(guilds: str) -> str:
 class Bot(discord.AutoShardedClient):
     """Serves commands and buttons as the process `name`.
 
-    It asks for names of servers, their upload limits and reactions, which mark favourites. Message contents,
-    members and presences are none of its business. Of several fronts, each hears of its own shards only.
+    It asks for names of servers, their upload limits, changes of their AutoMod rules, and reactions, which
+    mark favourites. Message contents, members and presences are none of its business. Of several fronts,
+    each hears of its own shards only.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Bot(discord.AutoShardedClient):
         pace = Pace(_rates(config), clock=time.monotonic)
         super().__init__(
             connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
-            intents=discord.Intents(guilds=True, reactions=True),
+            intents=discord.Intents(guilds=True, reactions=True, auto_moderation_configuration=True),
             allowed_mentions=discord.AllowedMentions.none(),
             member_cache_flags=discord.MemberCacheFlags.none(),
             chunk_guilds_at_startup=False,
@@ -209,6 +210,12 @@ class Bot(discord.AutoShardedClient):
         )
 
         await self._note_servers()
+
+    async def on_automod_rule_create(self, rule: discord.AutoModRule) -> None:
+        """Let the AutoMod rules of the server be read again."""
+        self.services.automod.expire(rule.guild.id)
+
+    on_automod_rule_update = on_automod_rule_delete = on_automod_rule_create
 
     async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
         """Note a favourite."""

@@ -27,10 +27,13 @@ def moderates(interaction: Interaction, job: Job) -> bool:
 def kept_server(interaction: Interaction) -> int:
     """Return the server whose styles and lists the person may change.
 
-    Raises UserMistake `kept_no_server` in a direct message, `kept_right` without the right.
+    Raises UserMistake `kept_no_server` in a direct message, `moderate_no_server` in a server without the bot,
+    whose departure would never be noted, `kept_right` without the right.
     """
     if interaction.guild_id is None:
         raise UserMistake("kept_no_server")
+    if not interaction.is_guild_integration():
+        raise UserMistake("moderate_no_server")
     if not interaction.permissions.manage_messages:
         raise UserMistake("kept_right")
     return interaction.guild_id

@@ -14,6 +14,7 @@ import discord
 from bot.config import LimitsConfig, RetentionConfig
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
+from bot.front.automod_cache import AutomodCache
 from bot.front.keywords import Keywords
 from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
@@ -70,7 +71,8 @@ class Services:
     person's own as Discord knows it. `styles` are those that every server has. `signing` signs the files
     that are sent. `label` says whether results are labelled as AI-generated.
     `host_permission` is Discord's name of what hosts of group sessions may do. `fitting` makes one grid at a
-    time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time.
+    time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time, `judging`
+    holds one prompt to long lists of words.
     `pictures_offered` and `recipes_offered` are what forms and buttons of this process refer to.
     """
 
@@ -103,8 +105,10 @@ class Services:
     label: bool = True
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
     hashing: Threads = field(default_factory=lambda: Threads("hashes", most=1))
+    judging: Threads = field(default_factory=lambda: Threads("rules", most=1))
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
+    automod: AutomodCache = field(default_factory=lambda: AutomodCache(time.monotonic))
 
     def weight_of(self, person: discord.User | discord.Member) -> float:
         """Return the weight that the operator gives a person in the fair order; 1 without such a role."""

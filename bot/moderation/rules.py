@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from bot.moderation.readings import Readings, read
 from bot.moderation.terms import Terms
 from bot.store.prompt_rules import Action, PromptRule
+
+LONG_LIST = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +30,15 @@ def judged(texts: Sequence[str], rules: Sequence[PromptRule], *, channel_id: int
     """
     here = [rule for rule in rules if rule.channel_id in (None, channel_id)]
     allowed = [term for rule in here if rule.action is Action.ALLOW for term in rule.terms]
-    severe = [[rule for rule in here if rule.action is action] for action in (Action.REFUSE, Action.HOLD)]
-    if not any(severe):
+    severe = [rule for action in (Action.REFUSE, Action.HOLD) for rule in here if rule.action is action]
+    if not severe:
         return None
-    readings = list(_readings(texts, allowed))
-    for rule in (*severe[0], *severe[1]):
-        for reading in readings:
-            if found := _found(reading, rule):
+    # One list of all rules' terms is searched for in a fraction of the time of a list for each rule.
+    every = compiled(tuple(dict.fromkeys(chain.from_iterable((*rule.terms, *rule.also) for rule in severe))))
+    there = [frozenset(every.find_all(reading)) for reading in _readings(texts, allowed)]
+    for rule in severe:
+        for terms in filter(None, there):
+            if found := _found(terms, rule):
                 return Verdict(rule=rule, found=found)
     return None
 
@@ -43,13 +48,11 @@ def _readings(texts: Iterable[str], allowed: Sequence[str]) -> Iterator[Readings
         yield read(_without(text, tuple(allowed)))
 
 
-def _found(reading: Readings, rule: PromptRule) -> tuple[str, ...]:
-    """Return what of a rule's terms a text has; empty where the rule does not apply."""
-    found = compiled(rule.terms).find_all(reading)
-    if not found or not rule.also:
-        return tuple(found)
-    beside = compiled(rule.also).find_all(reading)
-    return (*found, *beside) if beside else ()
+def _found(there: frozenset[str], rule: PromptRule) -> tuple[str, ...]:
+    """Return which terms of a rule are there; none where the rule does not apply."""
+    found = tuple(term for term in rule.terms if term in there)
+    beside = tuple(term for term in rule.also if term in there)
+    return (*found, *beside) if found and (beside or not rule.also) else ()
 
 
 def _without(text: str, phrases: tuple[str, ...]) -> str:
@@ -63,7 +66,17 @@ def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE)
 
 
-@lru_cache(maxsize=1024)
 def compiled(terms: tuple[str, ...]) -> Terms:
     """Return the terms ready to be looked for, kept for the next prompt."""
+    return _compiled(terms) if len(terms) <= LONG_LIST else _compiled_long(terms)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(terms: tuple[str, ...]) -> Terms:
+    return Terms(terms)
+
+
+@lru_cache(maxsize=16)
+def _compiled_long(terms: tuple[str, ...]) -> Terms:
+    """Keep few of these: 50 rules of 500 terms take some 50 MB."""
     return Terms(terms)

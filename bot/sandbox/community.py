@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from bot.sandbox.automod import keyword_rule, preset_rule
 from bot.sandbox.permissions import OF_EVERYONE, Permission
 from bot.sandbox.state import GROUP_DM, Channel, Member, Role, User, World
 
@@ -34,7 +35,9 @@ GROUP = Channel(
     type=GROUP_DM,
     members=(PEOPLE[0].id, PEOPLE[1].id, PEOPLE[3].id),
 )
-BOT_PERMISSIONS = OF_EVERYONE | Permission.MANAGE_MESSAGES
+BOT_PERMISSIONS = OF_EVERYONE | Permission.MANAGE_MESSAGES | Permission.MANAGE_GUILD
+SCAMS = ("free nitro", "*casino*")
+SCAMS_ID, PRESET_ID = 1_300_000_000_000_000_401, 1_300_000_000_000_000_402
 
 
 def found(clock: Callable[[], float]) -> World:
@@ -72,4 +75,8 @@ def found(clock: Callable[[], float]) -> World:
             position=channel.position,
         )
     world.channels[GROUP.id] = replace(GROUP)
+    world.automod_rules = {
+        SCAMS_ID: keyword_rule(world, "Scams", rule_id=SCAMS_ID, keywords=SCAMS),
+        PRESET_ID: preset_rule(world, "Discord's lists", rule_id=PRESET_ID),
+    }
     return world

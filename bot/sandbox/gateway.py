@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from bot.sandbox.automod import AUTOMOD_EVENTS, may_read_rules
 from bot.sandbox.core import Core
 from bot.sandbox.exchange import Frame
 from bot.sandbox.objects import guild_create_object, member_object, message_event, own_user_object
@@ -37,6 +38,7 @@ MAX_PAYLOAD_BYTES = 4096
 EVENTS_PER_MINUTE = 120
 GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES = 1 << 0, 1 << 9, 1 << 12
 GUILD_REACTIONS, DIRECT_REACTIONS = 1 << 10, 1 << 13
+AUTOMOD_CONFIGURATION = 1 << 20
 CHANNEL_EVENTS = frozenset(
     {"CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_CREATE", "THREAD_UPDATE", "GUILD_CREATE", "GUILD_DELETE"}
 )
@@ -242,19 +244,24 @@ class Gateway:
     def _on_event(self, event: Event) -> None:
         for session in self._sessions.values():
             if event.type == "INTERACTION_CREATE":
-                guild = event.data.get("guild_id")
-                if session.has_shard_of(int(guild) if guild else None):
-                    session.dispatch(event.type, event.data)
+                self._dispatch_at(session, event, event.data.get("guild_id"))
             elif event.type in CHANNEL_EVENTS and session.intents & GUILDS:
-                if session.has_shard_of(self._core.world.guild_id):
-                    session.dispatch(event.type, event.data)
+                self._dispatch_at(session, event, self._core.world.guild_id)
+            elif event.type in AUTOMOD_EVENTS and session.intents & AUTOMOD_CONFIGURATION:
+                if may_read_rules(self._core.world):  # Discord tells no other bot
+                    self._dispatch_at(session, event, self._core.world.guild_id)
             elif event.type in REACTION_EVENTS:
                 guild = event.data.get("guild_id")
-                intent = GUILD_REACTIONS if guild else DIRECT_REACTIONS
-                if session.intents & intent and session.has_shard_of(int(guild) if guild else None):
-                    session.dispatch(event.type, event.data)
+                if session.intents & (GUILD_REACTIONS if guild else DIRECT_REACTIONS):
+                    self._dispatch_at(session, event, guild)
             elif event.message is not None and event.message.visible_to is None:
                 self._tell_of_message(session, event.type, event.message)
+
+    @staticmethod
+    def _dispatch_at(session: Session, event: Event, guild: str | int | None) -> None:
+        """Dispatch an event of a server, or of none, to the session that has its shard."""
+        if session.has_shard_of(int(guild) if guild else None):
+            session.dispatch(event.type, event.data)
 
     def _tell_of_message(self, session: Session, event: str, message: Message) -> None:
         world = self._core.world

@@ -31,6 +31,7 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from bot.sandbox.actions import Actions, Refused
+from bot.sandbox.automod import AUTOMOD_EVENTS
 from bot.sandbox.core import Core
 from bot.sandbox.objects import message_object
 from bot.sandbox.rejections import Json
@@ -155,7 +156,7 @@ class People:
         return socket
 
     def _on_event(self, event: Event) -> None:
-        if event.type == "INTERACTION_CREATE":
+        if event.type == "INTERACTION_CREATE" or event.type in AUTOMOD_EVENTS:
             return
         for queue, member in self._listeners.items():
             data = self._seen_by(member, event)

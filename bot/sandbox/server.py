@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from bot.sandbox.automod import keyword_rule, put_rule, remove_rule
 from bot.sandbox.avatars import avatar
 from bot.sandbox.community import BOT_TOKEN
 from bot.sandbox.core import Core
@@ -21,6 +22,7 @@ from bot.sandbox.people import People, let_go, refuse_other_hosts
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rest import PREFIX, Operation, Rest
 from bot.sandbox.routes_about import About
+from bot.sandbox.routes_automod import AutomodRoutes
 from bot.sandbox.routes_channels import ChannelRoutes
 from bot.sandbox.routes_commands import CommandRoutes
 from bot.sandbox.routes_interactions import InteractionRoutes
@@ -146,7 +148,7 @@ class Sandbox:
     def _add_routes(self, app: web.Application) -> None:
         rest = Rest(self._core)
         operations: list[Operation] = []
-        for part in (About, CommandRoutes, InteractionRoutes, ChannelRoutes):
+        for part in (About, AutomodRoutes, CommandRoutes, InteractionRoutes, ChannelRoutes):
             operations += part(self._core).operations()
         for operation in operations:
             app.router.add_route(operation.method, PREFIX + operation.route, rest.handle(operation))
@@ -260,6 +262,18 @@ class Sandbox:
         self._core.kicked = True
         world = self._core.world
         world.emit(Event(type="GUILD_DELETE", data={"id": str(world.guild_id)}))
+
+    def set_automod_rule(self, name: str, **words: Any) -> None:
+        """Add the AutoMod rule of this name, or change it; `words` are those of `keyword_rule`."""
+        world = self._core.world
+        known = next((each for each in world.automod_rules.values() if each["name"] == name), None)
+        rule_id = int(known["id"]) if known else world.new_id()
+        put_rule(world, keyword_rule(world, name, rule_id=rule_id, **words))
+
+    def remove_automod_rule(self, name: str) -> None:
+        """Remove the AutoMod rule of this name."""
+        rules = self._core.world.automod_rules
+        remove_rule(self._core.world, next(key for key, rule in rules.items() if rule["name"] == name))
 
     def silence_external_apps(self) -> None:
         """Let bots that members have installed for themselves answer in the server to their member alone."""

@@ -166,6 +166,7 @@ class World:
     channels: dict[int, Channel] = field(default_factory=dict)
     messages: dict[int, Message] = field(default_factory=dict)
     attachments: dict[int, Attachment] = field(default_factory=dict)
+    automod_rules: dict[int, Json] = field(default_factory=dict)
     address: str = ""
     kicked: bool = False
     external_apps: bool = True

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Job
 from bot.store.auditing import erased_number, replace_person
+from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go
 from bot.store.moderation import Kind
@@ -37,7 +38,18 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-_KEPT = (styles, wildcards, prompt_rules, policies, restrictions, sessions, reviews, reports, review_settings)
+_KEPT = (
+    styles,
+    wildcards,
+    prompt_rules,
+    automod,
+    policies,
+    restrictions,
+    sessions,
+    reviews,
+    reports,
+    review_settings,
+)
 OF_SERVERS = (jobs, preferences, blocked_pictures, *_KEPT)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values

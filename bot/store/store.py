@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from bot.metrics import Metrics, StoreMetrics
 from bot.store.appeals import Appeals
+from bot.store.automod import Automod
 from bot.store.batches import Batches
 from bot.store.charges import Charges
 from bot.store.clock import Clock
@@ -66,6 +67,7 @@ class Store:
         prompt_rules what the words of prompts may not say in a server
         sessions    group sessions, their rounds and timers
         showing     what sessions show, and the votes in them
+        automod     whether a server's AutoMod rules are applied to prompts
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -101,6 +103,7 @@ class Store:
         self.review_messages = ReviewMessages(shared)
         self.reports = Reports(shared)
         self.appeals = Appeals(shared)
+        self.automod = Automod(shared)
 
     @classmethod
     async def open(

@@ -291,6 +291,8 @@ async def keep_order(evening: Evening) -> None:
         assert await mina.suggested(f"rules {name}", "name", "no") == ["No fog"]
     await mina.answer(await mina.use("rules remove", name="No fog"))
     await set_policies(evening)
+    for use in ("off", "on"):
+        assert "AutoMod" in text_of(await mina.answer(await mina.use("rules automod", use=use)))
     for hours in range(1, 7):  # more acts than a page of the log has
         await mina.answer(await mina.use("moderate block", member=member, hours=hours, reason="a test"))
         assert "a test" in text_of(await mina.answer(await mina.use("moderate show")))
