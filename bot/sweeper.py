@@ -154,6 +154,7 @@ class Sweeper:
                 break
         if forgotten:
             log.info("%d old jobs forgotten", forgotten)
+        await self._store.sessions.forget(before=before)
 
     async def _forget_tokens(self, now: float) -> None:
         """Delete the tokens of expired interactions."""

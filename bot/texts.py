@@ -31,6 +31,7 @@ from bot import policy_mistakes
 from bot.errors import BotError, StoreUnavailable, UserMistake
 from bot.known_mistakes import KNOWN_MISTAKES
 from bot.review_mistakes import REVIEW_MISTAKES
+from bot.session_mistakes import SESSION_MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
@@ -208,6 +209,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
         **KNOWN_MISTAKES,
         **REVIEW_MISTAKES,
+        **SESSION_MISTAKES,
     }
 )
 

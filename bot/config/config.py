@@ -24,6 +24,7 @@ from bot.config.prompts import PromptsConfig
 from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
 from bot.config.section import Section
+from bot.config.sessions import SessionsConfig
 from bot.errors import ConfigurationError
 
 MAX_MODELS = 25  # Discord shows at most 25 choices
@@ -42,6 +43,7 @@ class Config(Section):
     prompts: PromptsConfig = PromptsConfig()
     provenance: ProvenanceConfig = ProvenanceConfig()
     retention: RetentionConfig = RetentionConfig()
+    sessions: SessionsConfig = SessionsConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()
 

@@ -17,7 +17,7 @@ from bot.config import Config
 from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
-from bot.front.command_tree import Tree
+from bot.front.command_tree import Command, Group, Tree
 from bot.front.commands import commands, menus
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
@@ -106,9 +106,7 @@ class Bot(discord.AutoShardedClient):
             limits=config.limits,
             retention=config.retention,
             max_permutations=config.prompts.max_permutations,
-            role_permutations={
-                role.role: role.max_permutations for role in config.queue.roles if role.max_permutations
-            },
+            role_permutations=_role_permutations(config),
             clock=clock,
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
@@ -116,6 +114,7 @@ class Bot(discord.AutoShardedClient):
             languages=config.discord.languages,
             signing=signing or Signing(),
             label=config.provenance.label,
+            host_permission=config.sessions.host_permission,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
         self.tree = self._command_tree(user=config.discord.user_install)
@@ -139,12 +138,17 @@ class Bot(discord.AutoShardedClient):
         everywhere: list[discord.Object | None] = [None]
         for guild in self.guilds_served or everywhere:
             tree.clear_commands(guild=guild)
-        for command in commands(self.services.offers, keywords=self.services.keywords is not None):
+        for command in self._commands():
             if self.guilds_served:
                 command.allowed_contexts = command.allowed_installs = None
             tree.add_command(command, guilds=self.guilds_served or MISSING)
         for menu in menus():
             tree.add_command(menu, guilds=self.guilds_served or MISSING)
+
+    def _commands(self) -> list[Command | Group]:
+        services = self.services
+        keywords = services.keywords is not None
+        return commands(services.offers, keywords=keywords, hosts=services.host_permission)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Change the offers; raises DiscordUnavailable where the commands could not be changed."""
@@ -296,6 +300,10 @@ def _caps(config: Config) -> Caps:
         kept=config.queue.kept_share,
         images_at_full_share=config.queue.full_share_images,
     )
+
+
+def _role_permutations(config: Config) -> dict[int, int]:
+    return {role.role: role.max_permutations for role in config.queue.roles if role.max_permutations}
 
 
 def _rates(config: Config) -> Rates:

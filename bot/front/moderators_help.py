@@ -12,6 +12,7 @@ from bot.front.commands.moderate import moderate_group
 from bot.front.commands.policy import policy_group
 from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
+from bot.front.commands.session import session_group
 from bot.front.commands.style import style_group
 from bot.front.commands.whose import NAME, whose_command
 from bot.front.commands.wildcard import wildcard_group
@@ -57,6 +58,7 @@ def _commands(texts: Texts, names: Texts) -> Iterator[str]:
         known_group(),
         style_group(),
         wildcard_group(),
+        session_group(),
     )
     for group in groups:
         for command in group.commands:

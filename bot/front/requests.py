@@ -34,6 +34,7 @@ from bot.front.permissions import may_repeat
 from bot.front.review_mode import review_mode, tell_answers
 from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
+from bot.front.sessions.joining import joined
 from bot.holds import Hold
 from bot.jobs import Descent, Job, Origin, Parent, Recipe
 from bot.log import about
@@ -114,9 +115,11 @@ async def enqueue(
 ) -> Job:
     """Store the job; with `held`, or for a reason found here, its pictures are held for review.
 
-    Raises UserMistake where a policy refuses the recipe or a rule its words, where a quota is used up, or the
-    person, their server or the bot has too much waiting.
+    In the channel of a group session it becomes a part of that. Raises UserMistake where the session or a
+    policy refuses the recipe, or a rule its words, where a quota is used up, or the person, their server or
+    the bot has too much waiting.
     """
+    session_id, recipe = await joined(interaction, recipe)
     await check_recipe(interaction, recipe)
     services = services_of(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
@@ -132,11 +135,15 @@ async def enqueue(
         places=places,
         hold=held or hold,
         charge=await charge_of(interaction, recipe),
+        session_id=session_id,
     )
 
 
 async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
     """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
+    session_id, recipe = await joined(interaction, job.recipe)
+    if recipe != job.recipe:  # it lacks words of the session
+        return await enqueue(interaction, recipe.from_image(recipe.variants), origin)
     await check_recipe(interaction, job.recipe)
     services = services_of(interaction)
     places = places_of(job.recipe, find_offer(job.recipe.model, services.offers))
@@ -152,6 +159,7 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
         places=places,
         hold=hold,
         charge=await charge_of(interaction, job.recipe),
+        session_id=session_id,
     )
 
 

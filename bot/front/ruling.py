@@ -28,12 +28,17 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
 
     Styles and the words drawn from lists are in the recipe's prompts by now.
     """
-    if breaks_hard_rule("\n".join(words_of(recipe))):
+    return await check_texts(interaction, words_of(recipe))
+
+
+async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | None:
+    """Do as `check_words`, for texts that go into prompts later."""
+    if breaks_hard_rule("\n".join(texts)):
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
         return None
     rules = await rules_of(interaction)
-    verdict = judged(words_of(recipe), rules, channel_id=interaction.channel_id) if rules else None
+    verdict = judged(texts, rules, channel_id=interaction.channel_id) if rules else None
     if verdict is None:
         return None
     if verdict.rule.action is Action.HOLD:

@@ -68,7 +68,8 @@ class Services:
     says whether an attempt to answer an interaction first, by its id, had an unknown outcome. `languages`
     are those of persons and servers, by their ids; `language` is that of all others, empty for each
     person's own as Discord knows it. `styles` are those that every server has. `signing` signs the files
-    that are sent. `label` says whether results are labelled as AI-generated. `fitting` makes one grid at a
+    that are sent. `label` says whether results are labelled as AI-generated.
+    `host_permission` is Discord's name of what hosts of group sessions may do. `fitting` makes one grid at a
     time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time.
     `pictures_offered` and `recipes_offered` are what forms and buttons of this process refer to.
     """
@@ -96,6 +97,7 @@ class Services:
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     max_permutations: int = 12
     role_permutations: Mapping[int, int] = field(default_factory=dict)
+    host_permission: str = "manage_events"
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)
     signing: Signing = field(default_factory=Signing)
     label: bool = True

@@ -136,7 +136,7 @@ def _thread(world: World, thread: Channel) -> Json:
         "guild_id": str(world.guild_id),
         "name": thread.name,
         "parent_id": str(thread.parent_id),
-        "owner_id": str(world.owner_id),
+        "owner_id": str(thread.owner_id or world.owner_id),
         "rate_limit_per_user": 0,
         "message_count": count,
         "member_count": 1,

@@ -19,7 +19,7 @@ from bot.sandbox.rejections import (
     unknown_message,
 )
 from bot.sandbox.rest import NO_CONTENT, Call, Operation, Reply
-from bot.sandbox.state import PRIVATE, PUBLIC_THREAD, Channel, Event, Flag, Message
+from bot.sandbox.state import GUILD_TEXT, PRIVATE, PUBLIC_THREAD, Channel, Event, Flag, Message
 
 CHANNEL = "/channels/{channel_id}"
 MESSAGE = f"{CHANNEL}/messages/{{message_id}}"
@@ -54,6 +54,9 @@ class ChannelRoutes:
                 method="PATCH", route=MESSAGE, handler=self._patch, fields=rules.EDIT_FIELDS, limit=MESSAGES
             ),
             Operation(method="DELETE", route=MESSAGE, handler=self._delete, limit=MESSAGES),
+            Operation(
+                method="POST", route=f"{CHANNEL}/threads", handler=self._thread, fields=rules.THREAD_FIELDS
+            ),
             Operation(method="PUT", route=REACTION, handler=self._react),
             Operation(method="DELETE", route=REACTION, handler=self._unreact),
         ]
@@ -87,6 +90,23 @@ class ChannelRoutes:
 
     def _channel(self, call: Call) -> Reply:
         return Reply(body=channel_object(self._world, self._reach(call)))
+
+    def _thread(self, call: Call) -> Reply:
+        parent = self._reach(call, Permission.CREATE_PUBLIC_THREADS)
+        rules.check_thread(call.json, public=PUBLIC_THREAD)
+        if parent.type != GUILD_TEXT:
+            raise Rejection(400, 50024, "Cannot execute action on this channel type")
+        thread = Channel(
+            id=self._world.new_id(),
+            name=str(call.json["name"]),
+            type=PUBLIC_THREAD,
+            parent_id=parent.id,
+            owner_id=self._world.bot_id,
+        )
+        self._world.channels[thread.id] = thread
+        body = channel_object(self._world, thread)
+        self._world.emit(Event(type="THREAD_CREATE", data=body))
+        return Reply(body=body, status=201)
 
     def _typing(self, call: Call) -> Reply:
         channel = self._reach(call, Permission.SEND_MESSAGES)

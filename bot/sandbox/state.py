@@ -79,6 +79,7 @@ class Channel:
     last_message_id: int | None = None
     overwrites: dict[int, tuple[int, int]] = field(default_factory=dict)
     parent_id: int | None = None
+    owner_id: int | None = None  # of a thread; None for one of the server's owner
     archived: bool = False
     locked: bool = False
 

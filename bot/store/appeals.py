@@ -19,8 +19,8 @@ from bot.jobs import Origin, Recipe, Showing
 from bot.store.caps import wait_for_turn
 from bot.store.database import Verbs
 from bot.store.holding import decline, show_withheld
-from bot.store.jobs import Adding, job_of
 from bot.store.moderation import is_paused
+from bot.store.new_jobs import Adding, job_of
 from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
 from bot.store.review_tables import reviews
 from bot.store.rows import load_job, origin_from, origin_json, recipe_from, recipe_values
@@ -147,5 +147,5 @@ async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now
     await wait_for_turn(connection, origin.user_id)
     if await job_of(connection, origin.interaction_id) is None:
         share = {"weight": request["weight"], "places": request["places"], "room": None}
-        adding = Adding(wish=wanted, origin=origin, hold=None, now=now, **share)
+        adding = Adding(wish=wanted, origin=origin, hold=None, now=now, apart=True, **share)
         await adding.add(connection, paused=await is_paused(connection, origin))

@@ -29,6 +29,7 @@ class Act(StrEnum):
     KNOWN = "known"
     DELETE = "delete"
     CANCEL = "cancel"
+    SESSION = "session"
     APPROVE = "approve"
     COVER = "cover"
     REJECT = "reject"

@@ -5,6 +5,11 @@ image, so a user who asks for much is served at the same pace as others, for lon
 tags being served. A user who returns starts at virtual time, so idle time earns no credit. Tags are finish
 tags, and virtual time is the tag of the image being served: the self-clocked form of Golestani (1994).
 
+A person who takes part in a group session has tags there apart from the person's own, as if the session's
+part were another user: one of `SESSION_WEIGHT`, whatever the person's roles. So members of a session are
+served at one pace, those who join late from then on, and neither the session's work nor the server's delays
+the other by more than the bounds of as many users.
+
 Bounds: when a user's image of share s arrives while others wait, each other user u is served for at most s +
 m_u first, in cost over weight, where m_u is the largest share of one of u's images. The k-th of equal images
 waits for k times s + m_u. Of two users who always wait, neither is ahead of the other by more than the shares
@@ -17,6 +22,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 from math import fsum
 
+SESSION_WEIGHT = 1.0
+"""The weight of every person in a group session."""
 SLOWED = 2.0
 """What an image costs more than its share where its user has more waiting than at full share."""
 

@@ -20,6 +20,7 @@ from bot.store.preferences import Scope
 from bot.store.review_rows import erase_from_reviews, withdraw
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows import load_jobs, recipe_from, recipe_values
+from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
     departures,
     favourites,
@@ -36,7 +37,7 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-_KEPT = (styles, wildcards, prompt_rules, policies, restrictions, reviews, reports, review_settings)
+_KEPT = (styles, wildcards, prompt_rules, policies, restrictions, sessions, reviews, reports, review_settings)
 OF_SERVERS = (jobs, preferences, blocked_pictures, *_KEPT)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
@@ -106,12 +107,14 @@ class Erasure(Verbs):
     async def erase_acts(self, user_id: int) -> None:
         """Replace a person by a number in the audit log, and where they blocked or paused something.
 
+        The person's votes and places in group sessions are deleted, and sessions of theirs have no host.
         A block of the person stays until it ends.
         """
         number, now = erased_number(), self._clock()
         async with self._database.write() as connection:
             await replace_person(connection, user_id, number)
             await erase_from_reviews(connection, user_id, number, now=now)
+            await leave_sessions(connection, user_id)
             theirs = sa.update(blocked_pictures).where(blocked_pictures.c.by == user_id)
             await connection.execute(theirs.values(by=number))
 
@@ -166,6 +169,14 @@ def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
     if kept is restrictions:
         of_server &= ~((kept.c.kind == Kind.BLOCK.value) & (kept.c.user_id == 0))
     return of_server
+
+
+async def leave_sessions(connection: AsyncConnection, user_id: int) -> None:
+    """Delete a person's votes and places in group sessions; a session of theirs has no host then."""
+    await connection.execute(sa.delete(session_votes).where(session_votes.c.voter_id == user_id))
+    await connection.execute(sa.delete(session_tags).where(session_tags.c.user_id == user_id))
+    hosted = sa.update(sessions).where(sessions.c.host_id == user_id)
+    await connection.execute(hosted.values(host_id=0))
 
 
 async def forget_words(connection: AsyncConnection, job_id: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,22 +13,20 @@ from bot.errors import UnknownJob
 from bot.holds import Hold
 from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.quotas import Charge, with_left
-from bot.store import fairness
-from bot.store.added_images import add_images, new_job_id
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
 from bot.store.charges import NO_CHARGE, charge_job, refuse_over_quota
 from bot.store.copies import add_copy, copies_of, no_copy
-from bot.store.database import Verbs, insert
+from bot.store.database import Verbs
 from bot.store.deliveries import shown_by
-from bot.store.files import use_files
-from bot.store.forgetting import source_of
 from bot.store.moderation import is_paused
-from bot.store.rows import hold_values, load_job, load_jobs, origin_values, recipe_values
+from bot.store.new_images import new_job_id
+from bot.store.new_jobs import Adding, job_of
+from bot.store.rows import load_job, load_jobs
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
-from bot.store.tables import favourites, jobs, last_tags, start_pictures, virtual_clock
+from bot.store.tables import favourites, jobs
 from bot.store.transitions import cancel_images, lock_owned_job
 
 _NOT_PAUSED = jobs.c.paused == sa.false()
@@ -47,6 +45,7 @@ class Jobs(Verbs):
         weight: float = 1.0,
         caps: Caps = NO_CAPS,
         places: int = 1,
+        session_id: str | None = None,
         hold: Hold | None = None,
         charge: Charge = NO_CHARGE,
     ) -> Job:
@@ -54,16 +53,16 @@ class Jobs(Verbs):
 
         Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
         against the caps, and its `charge` against quotas; with `hold` its pictures are held for review.
-        Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a hard cap is reached,
-        and where a quota is used up.
+        `session_id` is that of the channel's group session. Raises UserMistake `queue_full_user`,
+        `queue_full_server` or `queue_full` where a hard cap is reached, where a quota is used up, and as
+        `enter`.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        return await self._accept(
-            wanted, origin, weight=weight, caps=caps, places=places, charge=charge, hold=hold
-        )
+        how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
+        return await self._accept(wanted, origin, weight=weight, caps=caps, **how)
 
     async def enqueue_again(
         self,
@@ -73,6 +72,7 @@ class Jobs(Verbs):
         weight: float = 1.0,
         caps: Caps = NO_CAPS,
         places: int = 1,
+        session_id: str | None = None,
         hold: Hold | None = None,
         charge: Charge = NO_CHARGE,
     ) -> Job:
@@ -84,9 +84,8 @@ class Jobs(Verbs):
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_in_sequence(connection, job_id)
 
-        return await self._accept(
-            wanted, origin, weight=weight, caps=caps, places=places, charge=charge, hold=hold
-        )
+        how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
+        return await self._accept(wanted, origin, weight=weight, caps=caps, **how)
 
     async def copy(
         self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
@@ -120,6 +119,7 @@ class Jobs(Verbs):
         places: int,
         charge: Charge,
         hold: Hold | None,
+        session_id: str | None,
     ) -> Job:
         async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
@@ -137,6 +137,7 @@ class Jobs(Verbs):
                     places=places,
                     room=room,
                     hold=hold,
+                    session_id=session_id,
                     now=now,
                 )
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
@@ -298,14 +299,6 @@ class Jobs(Verbs):
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(message_id=message_id))
 
 
-async def job_of(connection: AsyncConnection, interaction_id: int) -> str | None:
-    """Return the id of the job that an interaction has made."""
-    found: str | None = await connection.scalar(
-        sa.select(jobs.c.id).where(jobs.c.interaction_id == interaction_id)
-    )
-    return found
-
-
 def _starred_by(user_id: int) -> sa.ColumnElement[bool]:
     mine = sa.select(favourites.c.job_id).where(favourites.c.user_id == user_id)
     return jobs.c.id.in_(mine) & jobs.c.deleted_at.is_(None)
@@ -322,73 +315,3 @@ def _active_of(
     wanted = {jobs.c.user_id: user_id, jobs.c.guild_id: guild_id}
     shown = sa.true() if front is None else shown_by(front)
     return sa.and_(shown, *(column == value for column, value in wanted.items() if value is not None))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Adding:
-    """Writes a new job; `room` is how many more images of the person may wait at full share."""
-
-    wish: Wish
-    origin: Origin
-    weight: float
-    places: int
-    room: int | None
-    hold: Hold | None
-    now: float
-
-    async def add(self, connection: AsyncConnection, *, paused: bool) -> str:
-        """Store the job and its images; return its id, or that of the job which the interaction has made."""
-        job_id: str | None = None
-        while job_id is None:  # repeated only where the id or the place in the sequence is taken
-            wanted = await self.wish(connection)
-            virtual_time, tags, shares = await self._tags(connection, wanted.recipe)
-            job_id = await connection.scalar(
-                insert(connection, jobs)
-                .values(**self._job_values(wanted), tag=tags[0], slowed=self._slows(wanted.recipe))
-                .values(paused=paused)
-                .on_conflict_do_nothing()
-                .returning(jobs.c.id)
-            )
-            if job_id is None and (other := await job_of(connection, self.origin.interaction_id)):
-                return other  # another process has just stored the same interaction
-        rows = [
-            {"share": share, "tag": tag, "lead": tag - virtual_time, "paused": paused}
-            for tag, share in zip(tags, shares, strict=True)
-        ]
-        await add_images(connection, job_id, wanted.recipe, rows)
-        if names := set(wanted.recipe.start_pictures):
-            repeats = "seed_sequence" in wanted.place
-            for name in sorted(names):
-                source = await source_of(connection, name, repeats=repeats)
-                start = {"job_id": job_id, "artifact": name, "source": source}
-                await connection.execute(sa.insert(start_pictures).values(start))
-            await use_files(connection, names, now=self.now)
-        mine = last_tags.c.user_id == self.origin.user_id
-        await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))
-        return job_id
-
-    def _slows(self, recipe: Recipe) -> bool:
-        return self.room is not None and self.room < recipe.variants
-
-    def _job_values(self, wanted: Wanted) -> dict[str, Any]:
-        of_job = {"id": new_job_id(), "state": State.WAITING, "created_at": self.now}
-        of_job["places"] = self.places
-        return {
-            **of_job,
-            "recipe": recipe_values(wanted.recipe),
-            **wanted.place,
-            **origin_values(self.origin),
-            **hold_values(self.hold),
-        }
-
-    async def _tags(
-        self, connection: AsyncConnection, recipe: Recipe
-    ) -> tuple[float, list[float], list[float]]:
-        """Return virtual time, the images' tags and their shares; `wait_for_turn` holds the person's row."""
-        virtual_time = sa.select(virtual_clock.c.time).scalar_subquery().label("time")
-        times = sa.select(last_tags.c.tag, virtual_time).where(last_tags.c.user_id == self.origin.user_id)
-        now = (await connection.execute(times)).one()
-        one = fairness.share(recipe.cost, self.weight)
-        shares = fairness.shares(one, count=recipe.variants, room=self.room)
-        tags = fairness.tag_images(virtual_time=now.time, last_tag=now.tag, shares=shares)
-        return now.time, tags, shares

@@ -28,6 +28,8 @@ from bot.store.reporting import Reports
 from bot.store.retention import Retention
 from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews
+from bot.store.session_showing import SessionShowing
+from bot.store.sessions import Sessions
 from bot.store.standing import Standings
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
@@ -62,6 +64,8 @@ class Store:
         charges     what requests count against quotas
         standings   the restrictions and policies that hold for a person in a channel
         prompt_rules what the words of prompts may not say in a server
+        sessions    group sessions, their rounds and timers
+        showing     what sessions show, and the votes in them
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -91,6 +95,8 @@ class Store:
         self.charges = Charges(shared)
         self.standings = Standings(shared)
         self.prompt_rules = PromptRules(shared)
+        self.sessions = Sessions(shared)
+        self.showing = SessionShowing(shared)
         self.reviews = Reviews(shared)
         self.review_messages = ReviewMessages(shared)
         self.reports = Reports(shared)

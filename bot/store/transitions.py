@@ -16,6 +16,7 @@ from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
 from bot.store.review_rows import open_for_held
+from bot.store.session_admission import refund_in_session
 from bot.store.tables import deliveries, images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
@@ -127,7 +128,7 @@ async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float)
     )
     unused = [row.share for row in rows if row.state is State.WAITING]
     await connection.execute(move(State.CANCELLED, mine))
-    if unused:
+    if unused and not await refund_in_session(connection, job_id, unused):
         user_id = sa.select(jobs.c.user_id).where(jobs.c.id == job_id).scalar_subquery()
         await refund(connection, user_id, unused)
     return await settle(connection, job_id, now=now)

@@ -19,6 +19,7 @@ from bot.delivery.uploads import Uploads
 from bot.files.artifacts import Artifacts
 from bot.front.address import use_address
 from bot.front.client import Bot
+from bot.front.sessions.desk import Desk
 from bot.jobs import Job
 from bot.provenance.signing import Signing
 from bot.sandbox.community import GUILD_ID
@@ -104,6 +105,10 @@ async def serving(
     async with bot:
         await bot.login("a-token")
         loops = (bot.connect(), progress.run(), outbox.run(), reviews.run())
+    desk = Desk(bot, lambda: bot.services, clock=time.time)
+    async with bot:
+        await bot.login("a-token")
+        loops = (bot.connect(), progress.run(), outbox.run(), desk.run())
         tasks = [asyncio.create_task(work) for work in loops]
         try:
             async with asyncio.timeout(DEADLINE):

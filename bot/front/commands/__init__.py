@@ -20,6 +20,7 @@ from bot.front.commands.queue import queue_command
 from bot.front.commands.report import report_menu
 from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
+from bot.front.commands.session import session_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
@@ -30,8 +31,13 @@ from bot.front.commands.wildcard import wildcard_group
 from sdjax_engine.request import Offer
 
 
-def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command | Group]:
-    """Return all slash commands, with the options of `offers`; with `keywords`, prompts suggest some."""
+def commands(
+    offers: Sequence[Offer], *, keywords: bool = False, hosts: str = "manage_events"
+) -> list[Command | Group]:
+    """Return all slash commands, with the options of `offers`; with `keywords`, prompts suggest some.
+
+    Discord shows the commands of hosts to members who have the permission `hosts`.
+    """
     return [
         imagine_command(offers, keywords=keywords),
         queue_command(),
@@ -44,6 +50,7 @@ def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command
         wildcard_group(),
         rules_group(),
         review_group(),
+        session_group(hosts),
         privacy_command(),
         limits_command(),
         moderate_group(),

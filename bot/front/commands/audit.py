@@ -22,6 +22,7 @@ from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.permissions import moderated_server
 from bot.front.policy_lines import whose
 from bot.front.services import Interaction, services_of
+from bot.front.sessions.audit import said_of_session
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Moderation
 from bot.store.policies import PolicyScope
@@ -41,6 +42,7 @@ ACTS = MappingProxyType(
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
         Act.KNOWN: locale_str("Blocked pictures", words=True),
+        Act.SESSION: locale_str("Group sessions", words=True),
         Act.APPROVE: locale_str("Pictures let through", words=True),
         Act.COVER: locale_str("Pictures covered", words=True),
         Act.REJECT: locale_str("Pictures rejected", words=True),
@@ -189,10 +191,10 @@ def _said(entry: Entry, texts: Texts) -> str:
         return texts.gettext("{actor} ended the pause of {place}", actor=fields["actor"], place=place)
     if entry.act is Act.CANCEL:
         return texts.gettext("{actor} cancelled a request of {subject}", **fields)
-    if entry.act is Act.KNOWN:
-        return _said_of_picture(entry, fields["actor"], texts)
-    if entry.act is Act.RULE:
-        return _said_of_rule(entry, fields["actor"], texts)
+    if entry.act is Act.SESSION:
+        return said_of_session(facts, fields["actor"], place, texts)
+    if entry.act in _SAID:
+        return _SAID[entry.act](entry, fields["actor"], texts)
     if (said := _said_of_review(entry, texts, **fields)) is not None:
         return said
     if entry.act is Act.POLICY:
@@ -275,3 +277,6 @@ async def _export(interaction: Interaction, look: Look) -> None:
     )
     file = discord.File(io.BytesIO(data), filename=FILE)
     await interaction.edit_original_response(content=said, attachments=[file])
+
+
+_SAID = {Act.KNOWN: _said_of_picture, Act.RULE: _said_of_rule}

@@ -23,6 +23,7 @@ from bot.front.commands.queue import queue_command
 from bot.front.commands.report import report_menu
 from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
+from bot.front.commands.session import session_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
@@ -198,6 +199,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         wildcard_group(),
         rules_group(),
         review_group(),
+        session_group(),
         privacy_command(),
         limits_command(),
         moderate_group(),

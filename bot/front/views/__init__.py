@@ -19,6 +19,7 @@ from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
 from bot.front.views.review import REPORT_FORM, REVIEW_FORM, AppealButton, ReviewButton
 from bot.front.views.rules import RULE_FORM
+from bot.front.views.session import SESSION_FORM, GroupButton, VoteButton
 from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
@@ -37,6 +38,7 @@ BUTTONS = (
     CancelMenu,
     DeleteButton,
     EnlargeButton,
+    GroupButton,
     HistoryButton,
     MoreMenu,
     OriginalsButton,
@@ -48,6 +50,7 @@ BUTTONS = (
     ShowMenu,
     SingleButton,
     VaryButton,
+    VoteButton,
 )
 
 FORMS = (
@@ -60,6 +63,7 @@ FORMS = (
     REPORT_FORM,
     REVIEW_FORM,
     RULE_FORM,
+    SESSION_FORM,
     SETTINGS_FORM,
     START_FORM,
     STYLE_FORM,
@@ -78,6 +82,7 @@ __all__ = [
     "CancelMenu",
     "DeleteButton",
     "EnlargeButton",
+    "GroupButton",
     "HistoryButton",
     "MoreMenu",
     "OriginalsButton",
@@ -89,4 +94,5 @@ __all__ = [
     "ShowMenu",
     "SingleButton",
     "VaryButton",
+    "VoteButton",
 ]

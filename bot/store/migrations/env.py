@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
+from bot.store import session_tables  # noqa: F401 - adds its tables to the metadata
 from bot.store.tables import metadata
 
 context.configure(

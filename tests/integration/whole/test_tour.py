@@ -21,6 +21,7 @@ from serving import Served, serving, until
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
 from tour_known import know_pictures
 from tour_review import review_everything
+from tour_sessions import hold_session
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
@@ -359,6 +360,7 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         await use_menus(evening, grid, monkeypatch)
         await look_back(evening, grid)
         await review_everything(evening.guests, evening.served.store)
+        await hold_session(evening.mina, evening.yuna, evening.wei)
     await wait_and_cancel(evening)
     await keep_order(evening)
     await know_pictures(evening.guests, grid)

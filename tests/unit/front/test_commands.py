@@ -59,6 +59,7 @@ async def test_all_commands_are_there() -> None:
         "wildcard",
         "rules",
         "review",
+        "session",
         "privacy",
         "limits",
         "moderate",

@@ -9,7 +9,7 @@ from typing import Any
 
 from recipes import job_of, recipe
 
-from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, SETTINGS, files_of, moderated, packed
+from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, SETTINGS, VOTES, files_of, moderated, packed
 from bot.jobs import State
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Kind, Restriction, Scope
@@ -19,7 +19,7 @@ def test_an_export_holds_the_words_and_the_files_and_no_token() -> None:
     job = job_of(State.DONE, State.FAILED, recipe=recipe(prompt="그림", init_image="cc/upload.png"))
     assert files_of([job, job], sent={"cc/upload.png"}) == ["aa/0.png", "cc/upload.png"]
     archive = zipfile.ZipFile(io.BytesIO(packed([job], {"aa/0.png": b"a picture"}, {"steps": 9}, ["a1"])))
-    assert archive.namelist() == [REQUESTS, SETTINGS, FAVOURITES, MODERATION, "aa/0.png"]
+    assert archive.namelist() == [REQUESTS, SETTINGS, FAVOURITES, MODERATION, VOTES, "aa/0.png"]
     assert json.loads(archive.read(SETTINGS)) == {"steps": 9}
     assert json.loads(archive.read(FAVOURITES)) == ["a1"]
     (said,) = json.loads(archive.read(REQUESTS))

@@ -1,4 +1,4 @@
-"""The rows of a new job's images, and the ids of jobs."""
+"""The rows of a new job's images, and its id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID_LENGTH = 8
 async def add_images(
     connection: AsyncConnection, job_id: str, recipe: Recipe, places: Sequence[Mapping[str, float]]
 ) -> None:
-    """Store the images of a new job, each with its place in the fair order."""
+    """Store the images of a job, each with its `places`: share, tag, lead and pause."""
     values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps}
     values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
     rows = [
