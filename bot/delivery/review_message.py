@@ -63,8 +63,8 @@ def _about(due: DueReview, texts: Texts) -> Iterator[str]:
         yield shown(words, SHOWN_PROMPT)
     if review.rule:
         yield texts.gettext("Held by the rule {rule}.", rule=shown(review.rule, SHOWN_REASON))
-    elif review.kind is Kind.HOLD and job is not None and job.hold is not None:
-        yield _cause(job.hold.cause, texts)
+    elif review.kind is Kind.HOLD and job is not None:
+        yield _cause(job.hold.cause if job.hold else Cause.PICTURE, texts)
     if due.count:
         yield texts.ngettext(
             "{count} member has reported this.", "{count} members have reported this.", due.count

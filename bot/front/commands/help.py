@@ -20,6 +20,8 @@ from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.policy import policy_group
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.report import report_menu
+from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
 from bot.front.commands.session import session_group
 from bot.front.commands.settings import settings_command
@@ -196,6 +198,7 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         style_group(),
         wildcard_group(),
         rules_group(),
+        review_group(),
         session_group(),
         privacy_command(),
         limits_command(),
@@ -215,6 +218,10 @@ def _after_words(texts: Texts, names: Texts) -> list[str]:
             "painted with, and **{picture}** starts from its picture.",
             recipe=names.pgettext("name", use_recipe_menu().name),
             picture=names.pgettext("name", paint_from_menu().name),
+        ),
+        texts.gettext(
+            "**{report}** there tells moderators of a picture that should not be here.",
+            report=names.pgettext("name", report_menu().name),
         ),
         texts.gettext(
             "Under a picture, **{again}** paints the same with the next seed and **{delete}** removes it. "
