@@ -142,7 +142,7 @@ def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
         specs=(REPLICATED, *[BY_SEAT] * 3),
         donate=(1,),
         facts=shapes.facts,
-        options=devices.network_options(),
+        options=devices.network_options(shapes.model.mesh),
     )
 
 

@@ -96,7 +96,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, jax.errors.JaxRuntimeError) and any(word in str(error) for word in NO_MEMORY)
 
 
-def network_options() -> dict[str, str]:
+def network_options(mesh: Mesh) -> dict[str, str]:
     """Return XLA's options for a program that calls the UNet repeatedly.
 
     On the CPU, YNNPACK is used for reductions (attention's softmax) only. The options are empty elsewhere,
@@ -104,7 +104,7 @@ def network_options() -> dict[str, str]:
     """
     # YNNPACK's products and convolutions convert the weights' layout in every call: a step of an SD 1.x of
     # 77 million parameters takes 576 ms with them, 486 ms without.
-    if jax.default_backend() != "cpu" or YNNPACK in os.environ.get("XLA_FLAGS", ""):
+    if not is_cpu(mesh) or YNNPACK in os.environ.get("XLA_FLAGS", ""):
         return {}
     return {YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"}
 
