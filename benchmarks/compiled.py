@@ -37,6 +37,7 @@ from sdjax_engine.compiling.compiler import Compiler, ProgramSpec
 from sdjax_engine.lane import programs as lane_programs
 from sdjax_engine.lane.programs import LaterPrograms
 from sdjax_engine.lane.shapes import LaneShapes
+from sdjax_engine.memory.devices import mesh_over
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.models.attention_choice import Backend
 from sdjax_engine.request import Lane, Offer, Sampler
@@ -66,8 +67,11 @@ class RecordingCompiler(Compiler):
     made: list[tuple[ProgramSpec, Any, float]] = field(default_factory=list)
 
     def _make(self, spec: ProgramSpec) -> tuple[str, Any]:
+        """Compile a program; of one that each device has for itself, the first device's."""
         started = time.perf_counter()
-        verb, program = super()._make(spec)
+        if spec.apart:
+            spec = spec.alone_on(mesh_over([spec.mesh.devices.flat[0]]))
+        verb, [program] = self._made_on([spec])
         self.made.append((spec, program, time.perf_counter() - started))
         return verb, program
 

@@ -37,6 +37,7 @@ class Instruction:
     opcode: str
     operands: tuple[str, ...]
     rest: str
+    constant: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -106,11 +107,10 @@ class Program:
         for each in instructions:
             match each.opcode:
                 case "while":
-                    trips = TRIPS.search(each.rest)
+                    trips = self._trips(each)
                     profile.unbounded_loops += trips is None
-                    body = re.search(r"body=%([\w.\-]+)", each.rest)
-                    if body:
-                        self._walk(body[1], times * int(trips[1] if trips else 1), profile, flops, bandwidth)
+                    for body in re.findall(r"body=%([\w.\-]+)", each.rest):
+                        self._walk(body, times * (trips or 1), profile, flops, bandwidth)
                 case "conditional":
                     profile.conditionals += 1
                     for branch in branches_of(each):
@@ -120,6 +120,21 @@ class Program:
                         self._walk(called, times, profile, flops, bandwidth)
                 case opcode if opcode not in FREE:
                     self._count(each, types, times, profile, flops, bandwidth)
+
+    def _trips(self, loop: Instruction) -> int | None:
+        """Return how often a loop turns; None where its end is computed by the device.
+
+        Libtpu's text does not say: there the condition compares a counter, from 0 on, with a constant.
+        """
+        if known := TRIPS.search(loop.rest):
+            return int(known[1])
+        for condition in re.findall(r"condition=%([\w.\-]+)", loop.rest):
+            instructions = self.computations.get(condition, [])
+            limits = {each.name: each.constant for each in instructions if each.opcode == "constant"}
+            for each in instructions:
+                if each.opcode == "compare" and "direction=LT" in each.rest:
+                    return next((limits[name] for name in each.operands if name in limits), None)
+        return None
 
     def _count(  # noqa: PLR0917
         self,
@@ -192,8 +207,14 @@ def read(line: str) -> Instruction | None:
         return None
     closed = matching(rest, opened)
     operands = tuple(re.findall(r"%([\w.\-]+)", rest[opened:closed]))
+    number = rest[opened + 1 : closed]
     return Instruction(
-        name=begun[1], result=result, opcode=rest[:opened], operands=operands, rest=rest[closed + 1 :]
+        name=begun[1],
+        result=result,
+        opcode=rest[:opened],
+        operands=operands,
+        rest=rest[closed + 1 :],
+        constant=int(number) if number.isdigit() else None,
     )
 
 

@@ -71,6 +71,14 @@ def one_program_per_device(mesh: Mesh) -> bool:
     return is_cpu(mesh) and device_count(mesh) > 1
 
 
+def counts_on_host(mesh: Mesh) -> bool:
+    """Whether the host counts the turns of loops: a CPU's devices do it themselves, without a wait.
+
+    A GPU's loop whose end the device computes makes the host wait in every turn, so that runs do not overlap.
+    """
+    return not is_cpu(mesh)
+
+
 def replicate(array: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
     """Copy `array` to every device."""
     copies: jax.Array = jax.device_put(array, NamedSharding(mesh, REPLICATED))

@@ -38,9 +38,9 @@ def test_rows_are_spread_over_the_devices_and_parameters_copied_to_each() -> Non
 def test_the_networks_are_compiled_as_xla_flags_say_where_they_speak_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert devices.network_options() == {devices.YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"}
+    assert devices.network_options(devices.open_mesh()) == {devices.YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"}
     monkeypatch.setenv("XLA_FLAGS", f"--{devices.YNNPACK}=dot")
-    assert devices.network_options() == {}
+    assert devices.network_options(devices.open_mesh()) == {}
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(3, 3), (0, devices.usable_cores())])
