@@ -2,13 +2,14 @@
 
     python benchmarks/compiled.py [--on v5e h200 …] [--checkpoint demo …] [--seats 1 4] [--json FILE]
 
-The vendors' compilers need no device. For TPUs the package `libtpu` must be installed, or its library named by
-TPU_LIBRARY_PATH (`make tpu-compiler` brings it); for GPUs the extra `cuda`. The programs are those that a lane
-makes for itself, from shapes: no weights are read.
+The vendors' compilers need no device. For TPUs the package `libtpu` must be installed, or its library named
+by TPU_LIBRARY_PATH (`make tpu-compiler` brings it); for GPUs the extra `cuda`. The programs are those that a
+lane makes for itself, from shapes: no weights are read.
 
-`bound` is what one evaluation of all seats takes at least, if every kernel reached the larger of two limits of
-the data sheet: products a second, bytes a second. It is the lower bound of a calculation, not a measurement;
-launches, waits and imperfect kernels come on top. `pictures/s` follows from it, decoding included.
+`bound` is what one evaluation of all seats takes at least, if every kernel reached the larger of two limits
+of the data sheet: products a second, bytes a second. It is the lower bound of a calculation, not a
+measurement; launches, waits and imperfect kernels come on top. `pictures/s` follows from it, decoding
+included.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from conditions import print_conditions
 from jax.sharding import Mesh
 
 from sdjax_engine.compiling.compiler import Compiler, ProgramSpec
+from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.lane import programs as lane_programs
 from sdjax_engine.lane.programs import LaterPrograms
 from sdjax_engine.lane.shapes import LaneShapes
@@ -44,6 +46,7 @@ from sdjax_engine.request import Lane, Offer, Sampler
 
 MODULES_OF_BACKEND = ("sdjax_engine.models.attention", "sdjax_engine.model.loaded")
 SIZES = {"demo": 128, "sd15": 512, "sd21": 768, "sdxl": 1024}
+CHECKPOINT = "demo, sd15, sd21, sdxl or a folder; @64 after it: pictures of 64 pixels"
 STEPS = {"demo": 20, "sd15": 50, "sd21": 50, "sdxl": 20}
 
 
@@ -69,11 +72,12 @@ class RecordingCompiler(Compiler):
     def _make(self, spec: ProgramSpec) -> tuple[str, Any]:
         """Compile a program; of one that each device has for itself, the first device's."""
         started = time.perf_counter()
-        if spec.apart:
-            spec = spec.alone_on(mesh_over([spec.mesh.devices.flat[0]]))
-        verb, [program] = self._made_on([spec])
+        alone = spec.alone_on(mesh_over([spec.mesh.devices.flat[0]])) if spec.apart else spec
+        verb, [program] = self._made_on([alone])
         self.made.append((spec, program, time.perf_counter() - started))
-        return verb, program
+        if not spec.apart or spec.mesh.devices.size == 1:
+            return verb, program
+        return verb, PerDevice([program] * spec.mesh.devices.size, spec.mesh, spec.specs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +107,7 @@ def main() -> None:
     for name in options.on:
         try:
             mesh = described_mesh(TARGETS[name])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a compiler that is not there says
             print(f"{name} cannot be described: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
         backend = backend_of(TARGETS[name], mesh)
@@ -120,8 +124,7 @@ def main() -> None:
 def options_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--on", nargs="+", choices=TARGETS, default=["v5e", "h200"])
-    parser.add_argument("--checkpoint", nargs="+", default=["demo"], help="demo, sd15, sd21, sdxl, a folder")
-    parser.add_argument("--size", type=int, help="pixels of a side; the checkpoint's own without it")
+    parser.add_argument("--checkpoint", nargs="+", default=["demo"], help=CHECKPOINT)
     parser.add_argument("--seats", type=int, nargs="+", default=[4])
     parser.add_argument("--steps", type=int, help="evaluations of a picture; the checkpoint's own without it")
     parser.add_argument("--chunks", type=int, default=1, help="chunks of a prompt")
@@ -146,21 +149,21 @@ def compiled(  # noqa: PLR0917
     options: argparse.Namespace, target: Target, mesh: Mesh, backend: Backend, checkpoint: str, seats: int
 ) -> Row:
     """Compile a lane's programs for a target; an error is part of the row."""
-    size = options.size or SIZES.get(checkpoint, 128)
+    name, _, size = checkpoint.partition("@")
     row = Row(
         target=target.name,
-        checkpoint=checkpoint,
-        size=size,
+        checkpoint=name,
+        size=int(size) if size else SIZES.get(name, 128),
         guided=not options.unguided,
         seats=seats,
-        steps=options.steps or STEPS.get(checkpoint, 20),
+        steps=options.steps or STEPS.get(name, 20),
         kernel=backend.problem or ", ".join(f"{use} {width}" for use, width in backend.widest.items()),
     )
     compiler = RecordingCompiler(mesh=mesh, report=lambda line: print(f"  {target.name}: {line}", flush=True))
     try:
         with told(backend):
             kept = compile_all(options, compiler, row)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a refusal is a row of the table
         print(f"  {target.name}: {error}", file=sys.stderr)
         return replace_row(row, error=str(error).splitlines()[0])
     programs = tuple(
@@ -248,9 +251,9 @@ def line_of(row: Row) -> str:
     attention = ", ".join(f"{count} {name}" for name, count in profile.attention.items()) or "XLA"
     memory = f"{denoise.arguments / GIB:.2f}, {denoise.temporaries / GIB:.2f}, {row.kept / GIB:.2f}"
     return (
-        f"{head} {memory} of {target.memory / GIB:.0f} | {attention} | {profile.kernels} | {branches}, {loops} "
-        f"| {profile.flop / 1e12:.3f} | {profile.products / 1e9:.2f}, {profile.others / 1e9:.2f} "
-        f"| {profile.seconds * 1e3:.2f} | {profile.flop / profile.seconds / target.flops:.0%} "
+        f"{head} {memory} of {target.memory / GIB:.0f} | {attention} | {profile.kernels} "
+        f"| {branches}, {loops} | {profile.flop / 1e12:.3f} "
+        f"| {profile.products / 1e9:.2f}, {profile.others / 1e9:.2f} | {profile.seconds * 1e3:.2f} | {profile.flop / profile.seconds / target.flops:.0%} "
         f"| {1 / picture:.2f} |"
     )
 

@@ -1,7 +1,7 @@
-"""What a compiled program does, read from its HLO text: kernels, memory traffic, products, loops and branches.
+"""What a compiled program does, read from its HLO text: kernels, traffic, products, loops and branches.
 
-Traffic is every operand and result of every kernel once, except what lies in a TPU's on-chip memory: less than
-the truth where a kernel reads something twice, more where a cache answers or a kernel reads a part only.
+Traffic is every operand and result of every kernel once, except what lies in a TPU's on-chip memory: less
+than the truth where a kernel reads something twice, more where a cache answers or it reads a part only.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ LABELS = re.compile(r"dim_labels=\w+_(\w+)->\w+")
 CONTRACTED = re.compile(r"lhs_contracting_dim\w*(?:=\{|\":\[)([\d,\"]*)")
 ON_CHIP = re.compile(r"S\([1-9]\)")
 FREE = frozenset(
-    "parameter constant tuple get-tuple-element bitcast after-all partition-id replica-id opt-barrier "
-    "async-done async-update copy-done slice-done iota domain add-dependency".split()
+    (
+        *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id"),
+        *("replica-id", "opt-barrier", "async-done", "async-update", "copy-done", "slice-done", "iota"),
+        *("domain", "add-dependency"),
+    )
 )
 BITS = {"pred": 8, "bf16": 16}
 
@@ -261,7 +264,7 @@ def attention_flop(shapes: list[tuple[int, ...]], *, heads_first: bool) -> float
 
 
 def convolution_flop(each: Instruction, types: dict[str, str]) -> float:
-    """Return the operations of a convolution: each result's, times the kernel's size for one of its outputs."""
+    """Return the operations of a convolution: each result's, times the kernel's size for one output."""
     labels, kernel = LABELS.search(each.rest), dimensions(types.get(each.operands[1], ""))
     if labels is None or len(labels[1]) != len(kernel):
         return 0.0

@@ -49,7 +49,7 @@ device_description_str: "NVIDIA {name}"
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A kind of device by its data sheet: `memory` bytes, `flops` bfloat16 products a second, `bandwidth` bytes.
+    """A kind of device by its data sheet: bytes of memory, bfloat16 operations and bytes a second.
 
     A TPU's `topology` has several devices. `facts` describe a GPU to XLA, `capability` is its CUDA compute
     capability.
@@ -137,7 +137,7 @@ TARGETS = {
 
 
 def described_mesh(target: Target) -> Mesh:
-    """Return the mesh over the devices of a target; raises RuntimeError where its compiler is not installed."""
+    """Return the mesh over a target's devices; raises RuntimeError where its compiler is not installed."""
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     if target.is_gpu:
         discover_cuda(target)
@@ -169,7 +169,7 @@ def discover_cuda(target: Target) -> None:
 
 
 def backend_of(target: Target, mesh: Mesh) -> Backend:
-    """Return what the target's compiler takes of its fused kernel: the choice of a start, without running it."""
+    """Return what the target's compiler takes of its fused kernel, as a start finds it by running it too."""
     if target.is_gpu:
         widths = CUDNN_WIDTHS if target.capability >= (9, 0) else CUDNN_WIDTHS[1:]
         uses, kernel = tuple(Use), Kernel.CUDNN
@@ -207,7 +207,7 @@ def refusal_of(kernel: Kernel, use: Use, width: int, mesh: Mesh) -> str | None:
 
     try:
         jax.jit(attend).lower(of(queries), of(keys), of(keys)).compile()
-    except Exception as refusal:
+    except Exception as refusal:  # noqa: BLE001 - whatever a compiler dies of
         return first_line(refusal)
     return None
 

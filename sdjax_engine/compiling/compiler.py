@@ -177,8 +177,9 @@ class Compiler:
         every result is spread by seat. A call uses up the arguments numbered in `donate`. `facts`, plain
         data, must contain everything that `function` depends on besides its arguments and this package's
         source: `function` itself is no part of a program's identity. `options` are XLA's, and left out where
-        XLA does not know them. With `apart` each of several devices has its own program, for `call_on`. With `retry_shortage` a compilation that runs out of memory is tried once
-        more: other work may have needed the memory. Raises CompilingStopped.
+        XLA does not know them. With `apart` each of several devices has its own program, for `call_on`. With
+        `retry_shortage` a compilation that runs out of memory is tried once more: other work may have needed
+        the memory. Raises CompilingStopped.
         """
         spec = ProgramSpec(
             name=name,

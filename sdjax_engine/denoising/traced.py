@@ -284,7 +284,7 @@ def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
     return sampler, done[None]
 
 
-def evaluate(  # noqa: PLR0917 – the two halves of the state, and where each seat is
+def evaluate(
     networks: Networks,
     parameters: WithLoras,
     sampler: SamplerState,

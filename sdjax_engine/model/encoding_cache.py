@@ -24,8 +24,9 @@ class EncodingCache:
     """The encodings of the texts used last, for one model.
 
     `encode` calls the compiled program on the devices of some numbers: it takes these, the text encoders'
-    parameters, and one text for each device as arrays whose first axis is the device. No call waits for the devices. A thread that hangs in `gather` may
-    be abandoned, and another continues with the same cache: the lock is never held while the devices work.
+    parameters, and one text for each device as arrays whose first axis is the device. No call waits for the
+    devices. A thread that hangs in `gather` may be abandoned, and another continues with the same cache: the
+    lock is never held while the devices work.
     """
 
     def __init__(

@@ -72,8 +72,8 @@ class Prepared:
 class Preparation:
     """Prepares the requests of one offer for one checkpoint; may be used from any thread.
 
-    `ids_shape` is the shape of a text's ids, (encoders, chunks, length). Raises UnreadableCheckpoint where the
-    offer's sampler or steps do not suit the checkpoint.
+    `ids_shape` is the shape of a text's ids, (encoders, chunks, length). Raises UnreadableCheckpoint where
+    the offer's sampler or steps do not suit the checkpoint.
     """
 
     def __init__(self, offer: Offer, checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> None:
