@@ -253,8 +253,8 @@ def line_of(row: Row) -> str:
     return (
         f"{head} {memory} of {target.memory / GIB:.0f} | {attention} | {profile.kernels} "
         f"| {branches}, {loops} | {profile.flop / 1e12:.3f} "
-        f"| {profile.products / 1e9:.2f}, {profile.others / 1e9:.2f} | {profile.seconds * 1e3:.2f} | {profile.flop / profile.seconds / target.flops:.0%} "
-        f"| {1 / picture:.2f} |"
+        f"| {profile.products / 1e9:.2f}, {profile.others / 1e9:.2f} | {profile.seconds * 1e3:.2f} "
+        f"| {profile.flop / profile.seconds / target.flops:.0%} | {1 / picture:.2f} |"
     )
 
 
