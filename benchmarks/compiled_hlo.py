@@ -28,6 +28,7 @@ FREE = frozenset(
         *("domain", "add-dependency"),
     )
 )
+COPIES = frozenset({"copy-start", "slice-start"})
 BITS = {"pred": 8, "bf16": 16}
 
 
@@ -148,7 +149,7 @@ class Program:
         flops: float,
         bandwidth: float,
     ) -> None:
-        traffic = bytes_of(each.result) + sum(bytes_of(types.get(operand, "")) for operand in each.operands)
+        traffic = traffic_of(each, types)
         name, flop = self._kind(each, types)
         kind = profile.kinds.setdefault(name, Kind())
         kind.kernels += times
@@ -245,6 +246,15 @@ def bytes_of(type_text: str) -> float:
             bits = BITS.get(dtype) or int(re.sub(r"\D.*", "", dtype[1:]))
             total += math.prod(int(size) for size in sizes.split(",") if size) * bits / 8
     return total
+
+
+def traffic_of(each: Instruction, types: dict[str, str]) -> float:
+    """Return the bytes that a kernel moves; of a TPU's copy to on-chip memory, those that arrive there."""
+    arrays = [found[0] for found in ARRAY.finditer(each.result)]
+    near = [array for array in arrays if ON_CHIP.search(array)]
+    if each.opcode in COPIES and near:
+        return sum(bytes_of(ON_CHIP.sub("", array)) for array in near)
+    return bytes_of(each.result) + sum(bytes_of(types.get(operand, "")) for operand in each.operands)
 
 
 def dimensions(type_text: str) -> tuple[int, ...]:
