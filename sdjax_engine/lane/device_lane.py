@@ -193,7 +193,8 @@ class DeviceLane:
         for seat, span in spans.items():
             start[seat], stop[seat] = span
         unet, (sampler, inputs) = self._model.arrays.unet, self._seated
-        for turn in range(int((stop - start).max()) if self._model.counted_by_host else 1):
+        turns = max(1, int((stop - start).max())) if self._model.counted_by_host else 1
+        for turn in range(turns):
             sampler, done = self._programs.denoise(unet, sampler, inputs, start + np.int32(turn), stop)
             self._state = SeatState(sampler=sampler, inputs=inputs)
         return Run(done=done)
