@@ -46,8 +46,9 @@ tpu-compiler: $(COMPILERS)/tpu/.installed
 
 $(COMPILERS)/tpu/.installed: $(VENV)/.installed
 	@echo "Installing the TPU's compiler (no TPU is needed)"
-	@$(PIP) install --upgrade --no-compile --no-deps --target $(COMPILERS)/tpu "$$($(BIN)/python -c 'from importlib.metadata import requires; print(next(each.split(";")[0] for each in requires("jax") if each.startswith("libtpu")))')"
-	@touch $@
+	@mkdir -p $(COMPILERS)/tpu
+	@$(PIP) install --upgrade --no-compile --no-deps --target $(COMPILERS)/tpu "$$($(BIN)/python -c 'from importlib.metadata import requires; print(next(each.split(";")[0] for each in requires("jax") if each.startswith("libtpu")))')" \
+	  && touch $@ || echo "There is none for this machine: the tests of compiled programs are skipped"
 
 $(COMPILERS)/cuda/.installed: $(VENV)/.installed
 	@echo "Installing NVIDIA's compiler (no GPU is needed; 5 GB)"
