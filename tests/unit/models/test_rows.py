@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
 
-from sdjax_engine.memory.devices import network_options
+from sdjax_engine.memory.devices import network_options, open_mesh
 from sdjax_engine.weights import Checkpoint, Parameters, load_checkpoint
 
 Array = npt.NDArray[Any]
@@ -65,7 +65,7 @@ def network_of(checkpoint: Checkpoint, name: str) -> Network:
             return told_more(module)
         return module
 
-    options = network_options() if name.startswith("unet") else {}
+    options = network_options(open_mesh()) if name.startswith("unet") else {}
     compiled = jax.jit(lambda given, *values: call_of(given)(*values), compiler_options=options)
     return lambda *values: np.asarray(compiled(component.parameters, *values)).view(np.uint8)
 
