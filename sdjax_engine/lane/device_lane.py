@@ -358,15 +358,22 @@ class DeviceLane:
     def _decoded(self, program: Program, latents: jax.Array, chosen: Iterable[int]) -> dict[int, Picture]:
         """Queue the decoding of latents (devices, h, w, c) on the devices chosen; pictures by device."""
         parameters = self._model.arrays.decoding
-        decoded = cast("Decoded", self._queue_decoding(program, parameters, latents, present))
-        copied = {name: rows for name, rows in decoded._asdict().items() if name != "seen"}
-        if (classifier := self._model.classifier) is not None:
-            copied["probabilities"] = classifier.queue(self._queue_decoding, decoded.seen, present)
-        for rows in copied.values():
-            rows.copy_to_host_async()
+        decoded: Mapping[int, Decoded] = self._queue_decoding(
+            call_on, program, list(chosen), parameters, latents
+        )
+        classifier, judged = self._model.classifier, Shares()
+        if classifier is not None:
+            seen = Shares({device: each.seen for device, each in decoded.items()})
+            judged = classifier.queue(self._queue_decoding, seen)
         return {
-            int(device): Picture(device=int(device), latents=latents, classifier=classifier, **copied)
-            for device in np.flatnonzero(present)
+            device: Picture(
+                device=device,
+                latents=latents,
+                classifier=classifier,
+                **copied_to_host(pixels=each.pixels, finite=each.finite, scores=each.scores),
+                **(copied_to_host(probabilities=judged[device]) if device in judged else {}),
+            )
+            for device, each in decoded.items()
         }
 
     def _waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
@@ -379,6 +386,13 @@ class DeviceLane:
                 waves.append(wave := {})
             wave[device] = seat
         return waves
+
+
+def copied_to_host(**arrays: jax.Array) -> dict[str, jax.Array]:
+    """Return the arrays, whose copies to the host have begun."""
+    for array in arrays.values():
+        array.copy_to_host_async()
+    return arrays
 
 
 def zeros(shapes: Any) -> Any:

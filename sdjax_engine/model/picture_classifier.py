@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-import jax
 import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pictures
@@ -50,7 +49,7 @@ class PictureClassifier:
         return sum(array.nbytes for array in parameters) + working_memory(self.program)
 
     def queue(self, call: Call, seen: Shares) -> Shares:
-        """Queue the program through `call` on the devices of `seen` (1, h, w, 3); probabilities (1, labels)."""
+        """Queue the program on the devices of `seen` (1, h, w, 3); returns probabilities (1, labels)."""
         parameters = self.loaded.component.parameters
         return cast("Shares", call(call_on, self.program, list(seen), parameters, seen))
 
