@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 LOCKED := --no-compile --no-deps --require-hashes --requirement
 
-.PHONY: install install-dev browser demo test check lint types layers tests unit lock audit clean
+.PHONY: install install-dev browser demo test check lint types layers tests unit mutants lock audit clean
 
 install: $(VENV)/.installed
 
@@ -69,6 +69,10 @@ unit: install-dev
 
 # What a change should pass before it is pushed; under a minute.
 check: lint types layers unit
+
+# Changes modules in small ways, and counts how many changes their own tests notice; not part of `make test`.
+mutants: install-dev
+	@$(BIN)/python tests/mutation/run.py $(if $(ALL),--all) $(ONLY)
 
 # Resolves every package anew, for every supported Python: newest versions, hashes, no addresses.
 lock: $(VENV)/bin/python

@@ -93,7 +93,9 @@ def sample(mutants: Mutants, size: int) -> list[str]:
 def read_equivalent(file: Path) -> dict[Change, str]:
     """Return the reason of each listed mutant that no test can kill."""
     entries = tomllib.loads(file.read_text(encoding="utf-8")).get("equivalent", [])
-    reasons = {Change(**{key: entry[key] for key in entry if key != "why"}): entry["why"] for entry in entries}
+    reasons = {
+        Change(**{key: entry[key] for key in entry if key != "why"}): entry["why"] for entry in entries
+    }
     if len(reasons) != len(entries):
         raise ValueError("a mutant is listed twice")
     return reasons
