@@ -84,7 +84,7 @@ def mutants_of(module: str, root: Path) -> Mutants:
 
 
 def sample(mutants: Mutants, size: int) -> list[str]:
-    """Return `size` mutants drawn by the seed and the module's path; a larger sample contains a smaller one."""
+    """Return `size` mutants drawn by SEED and the module's path; a larger sample contains a smaller one."""
     order = list(range(len(mutants.names)))
     random.Random(f"{SEED}:{mutants.module}").shuffle(order)
     return [mutants.names[number] for number in sorted(order[:size])]

@@ -1,9 +1,9 @@
 """Mutation testing: changes modules in small ways, and counts how many changes the modules' own tests notice.
 
 `make mutants` runs a sample of each module, `make mutants ALL=1` every mutant, and
-`make mutants ONLY="scheduler store/caps"` the modules whose paths contain one of the words. The exit code is 1 below
-95 %, of all mutants together in a sample and of each module with every mutant, and where equivalent.toml lists a
-mutant that does not exist.
+`make mutants ONLY="scheduler store/caps"` the modules whose paths contain one of the words. The exit code is
+1 below 95 %, of all mutants together in a sample and of each module with every mutant, and where
+equivalent.toml lists a mutant that does not exist.
 """
 
 from __future__ import annotations
@@ -108,13 +108,14 @@ def run_group(group: Group, size: int, equivalent: Mapping[Change, str]) -> list
             left = [name for name in names if known.get(name) not in listed]
             result.ran, result.equivalent = len(left), len(names) - len(left)
             drawn[module] = mutants, left
-        failure = _mutmut(work, [name for _, names in drawn.values() for name in names])
+        chosen = [name for _, names in drawn.values() for name in names]
+        failure = _mutmut(work, chosen) if chosen else ""
         for module, (mutants, names) in drawn.items():
-            if failure:
-                results[module].failure = failure
-                continue
-            codes = _exit_codes(work, module)
-            results[module].survivors = [mutants.change(name) for name in names if codes[name] in SURVIVED]
+            results[module].failure = results[module].failure or failure
+            codes = {} if failure or not chosen else _exit_codes(work, module)
+            results[module].survivors = [
+                mutants.change(name) for name in names if codes.get(name) in SURVIVED
+            ]
     return list(results.values())
 
 
