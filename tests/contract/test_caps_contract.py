@@ -1,5 +1,6 @@
 """The caps on what may wait, near their limits, and the rows that order the requests near a limit."""
 
+import pytest
 import sqlalchemy as sa
 from recipes import ORIGIN, RECIPE, origin
 from stores import TTL
@@ -8,7 +9,7 @@ from bot.errors import UserMistake
 from bot.jobs import Caps
 from bot.store import Store
 from bot.store.caps import NEAR
-from bot.store.tables import last_tags, turns
+from bot.store.tables import images, last_tags, turns
 
 
 async def answer(store: Store, number: int, *, caps: Caps, places: int = 1, **values: int | None) -> str:
@@ -45,11 +46,21 @@ async def test_who_only_looks_makes_no_rows(store: Store) -> None:
     assert await scopes(store) == set()
 
 
-async def test_a_person_is_entered_into_the_fair_order_at_its_start(store: Store) -> None:
-    assert await answer(store, 1, caps=Caps(waiting_per_user=1)) == "queued"
-    assert await answer(store, 2, caps=Caps(waiting_per_user=1)) == "queue_full_user"
+async def test_a_persons_first_image_is_tagged_from_the_start_of_the_fair_order(store: Store) -> None:
+    assert await answer(store, 1, caps=Caps()) == "queued"
     async with store.shared.database.read() as connection:
-        assert len(list(await connection.scalars(sa.select(last_tags.c.tag)))) == 1
+        (image,) = await connection.execute(sa.select(images.c.tag, images.c.share))
+        assert image.tag == image.share
+        assert list(await connection.scalars(sa.select(last_tags.c.tag))) == [image.tag]
+
+
+async def test_a_look_before_the_request_counts_one_place(store: Store) -> None:
+    caps = Caps(waiting_per_user=2)
+    assert await answer(store, 1, caps=caps) == "queued"
+    await store.jobs.check_caps(origin(2), caps=caps)
+    assert await answer(store, 2, caps=caps) == "queued"
+    with pytest.raises(UserMistake, match="queue_full_user"):
+        await store.jobs.check_caps(origin(3), caps=caps)
 
 
 async def test_a_persons_own_cap_counts_no_one_elses_requests(store: Store) -> None:
