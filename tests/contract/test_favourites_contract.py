@@ -48,7 +48,7 @@ async def test_nobody_has_more_favourites_than_the_limit(
     jobs = [await store.jobs.enqueue(RECIPE, origin(number)) for number in range(1, 4)]
     for job in jobs[:2]:
         await store.favourites.add(ME, job.id)
-    with pytest.raises(UserMistake, match="favourites_full"):
+    with pytest.raises(UserMistake, match=r"favourites_full.*2"):
         await store.favourites.add(ME, jobs[2].id)
     await store.favourites.add(ME, jobs[0].id)
     assert set(await store.favourites.of(ME)) == {job.id for job in jobs[:2]}
@@ -82,3 +82,29 @@ async def test_the_job_of_a_message_is_found(store: Store) -> None:
     job = await delivered(store, 1, PICTURE)
     assert await store.jobs.shown_by(9) == job.id
     assert await store.jobs.shown_by(10) is None
+
+
+async def test_a_star_is_taken_from_one_persons_one_job(store: Store) -> None:
+    jobs = [await store.jobs.enqueue(RECIPE, origin(number)) for number in (1, 2)]
+    for job in jobs:
+        await store.favourites.add(ME, job.id)
+    await store.favourites.add(OTHER, jobs[0].id)
+    assert not await store.favourites.remove(OTHER, jobs[1].id)
+    assert await store.favourites.remove(ME, jobs[0].id)
+    assert await store.favourites.of(ME) == [jobs[1].id]
+    assert await store.favourites.of(OTHER) == [jobs[0].id]
+
+
+async def test_favourites_come_in_the_order_of_their_ids(store: Store) -> None:
+    jobs = [await store.jobs.enqueue(RECIPE, origin(number)) for number in range(8)]
+    for job in jobs:
+        await store.favourites.add(ME, job.id)
+    assert await store.favourites.of(ME) == sorted(job.id for job in jobs)
+
+
+async def test_a_deleted_result_is_nobodys_new_favourite(store: Store) -> None:
+    job = await delivered(store, 1, PICTURE)
+    await store.deliveries.delete_result(job.id, user_id=None)
+    with pytest.raises(UnknownJob) as refused:
+        await store.favourites.add(ME, job.id)
+    assert refused.value.details == {"job": job.id}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.store import Store
-from bot.store.preferences import Owner, Scope
+from bot.store.preferences import Owner, Scope, owners_at
 
 ME = Owner(scope=Scope.ME, id=2**62)
 CHANNEL = Owner(scope=Scope.CHANNEL, id=5, guild_id=7)
@@ -38,3 +38,34 @@ async def test_a_person_and_a_server_are_forgotten_apart(store: Store) -> None:
     assert await store.preferences.of(ME, CHANNEL, SERVER) == [{}, {"steps": 9}, {"steps": 9}]
     await store.erasure.erase_preferences(guild_id=7)
     assert await store.preferences.of(CHANNEL, SERVER) == [{}, {}]
+
+
+async def test_the_nearest_owner_with_an_option_decides_it(store: Store) -> None:
+    assert await store.preferences.nearest("steps", ME, CHANNEL, SERVER) is None
+    await store.preferences.put(SERVER, {"steps": 9, "variants": 2})
+    await store.preferences.put(CHANNEL, {"steps": 0})
+    assert await store.preferences.nearest("steps", ME, CHANNEL, SERVER) == 0
+    assert await store.preferences.nearest("variants", ME, CHANNEL, SERVER) == 2
+    assert await store.preferences.nearest("steps") is None
+
+
+async def test_a_reset_ends_the_options_of_one_owner_only(store: Store) -> None:
+    namesake = Owner(scope=Scope.ME, id=SERVER.id)
+    for owner in (SERVER, namesake, ME):
+        await store.preferences.put(owner, {"steps": 9})
+    await store.preferences.put(namesake, {})
+    assert await store.preferences.of(SERVER, namesake, ME) == [{"steps": 9}, {}, {"steps": 9}]
+
+
+async def test_replaced_options_still_go_with_their_server(store: Store) -> None:
+    await store.preferences.put(CHANNEL, {"steps": 9})
+    await store.preferences.put(CHANNEL, {"steps": 8})
+    await store.erasure.erase_preferences(guild_id=7)
+    assert await store.preferences.of(CHANNEL) == [{}]
+
+
+def test_the_owners_at_a_place_are_the_person_then_the_channel_then_the_server() -> None:
+    me = Owner(scope=Scope.ME, id=1)
+    assert owners_at(user_id=1, channel_id=5, guild_id=7) == [me, CHANNEL, SERVER]
+    assert owners_at(user_id=1, channel_id=5, guild_id=None) == [me]
+    assert owners_at(user_id=1, channel_id=None, guild_id=7) == [me]

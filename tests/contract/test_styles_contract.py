@@ -8,7 +8,7 @@ import pytest
 
 from bot.errors import UserMistake
 from bot.store import Store
-from bot.store.styles import MAX_STYLES, Style
+from bot.store.styles import MAX_STYLES, Style, Styles
 
 GUILD, OTHER = 2**62, 7
 INK = Style(
@@ -69,3 +69,26 @@ async def test_styles_are_forgotten_with_their_server(store: Store) -> None:
     await store.erasure.erase_preferences(guild_id=GUILD)
     assert await store.styles.of(GUILD) == []
     assert await store.styles.of(OTHER) == [INK]
+
+
+async def test_composed_and_decomposed_letters_are_one_name(store: Store) -> None:
+    await store.styles.put(GUILD, Style(name="Caf\N{LATIN SMALL LETTER E WITH ACUTE}"))
+    assert await store.styles.find(GUILD, "cafe\N{COMBINING ACUTE ACCENT}") is not None
+
+
+async def test_a_name_belongs_to_one_server(store: Store) -> None:
+    for guild in (GUILD, OTHER):
+        await store.styles.put(guild, INK)
+    await store.styles.put(OTHER, Style(name="fog"))
+    assert await store.styles.find(GUILD, "fog") is None
+    assert not await store.styles.remove(GUILD, "fog")
+    assert await store.styles.remove(OTHER, INK.name)
+    assert await store.styles.of(GUILD) == [INK]
+
+
+async def test_a_refusal_says_the_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Styles, "most", 1)
+    await store.styles.put(GUILD, INK)
+    with pytest.raises(UserMistake) as refused:
+        await store.styles.put(GUILD, Style(name="fog"))
+    assert (refused.value.message_id, refused.value.details) == ("styles_full", {"limit": 1})

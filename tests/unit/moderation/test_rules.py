@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +43,32 @@ def test_a_combination_needs_a_term_of_both_lists_in_one_text() -> None:
 def test_an_allowed_phrase_does_not_count_and_excuses_nothing_else() -> None:
     assert rule_of("a Blood Orange on a plate", rules=(BLOOD, ORANGE)) is None
     assert rule_of("a blood orange in blood", rules=(BLOOD, ORANGE)) == "No gore"
+
+
+def test_of_allowed_phrases_the_longest_counts() -> None:
+    allowed = replace(ORANGE, terms=("blood", "blood orange"))
+    fruit = PromptRule(name="No fruit", terms=("orange",))
+    assert rule_of("a blood orange", rules=(fruit, allowed)) is None
+    assert rule_of("an orange, blood orange", rules=(fruit, allowed)) == "No fruit"
+
+
+def test_an_allowed_phrase_is_whole_words_and_no_pattern() -> None:
+    assert rule_of("two blood oranges", rules=(BLOOD, ORANGE)) == "No gore"
+    assert rule_of("a lifeblood orange", rules=(replace(BLOOD, terms=("lifeblood",)), ORANGE)) == "No gore"
+    dots = replace(ORANGE, terms=("b....",))
+    assert rule_of("blood", rules=(BLOOD, dots)) == "No gore"
+
+
+def test_the_first_rule_that_refuses_the_first_text_is_named() -> None:
+    other = replace(BLOOD, name="Also")
+    assert rule_of("blood", rules=(BLOOD, other)) == "No gore"
+    assert rule_of("blood", rules=(other, BLOOD)) == "Also"
+    assert rule_of("a clown", "blood", rules=(BLOOD, ONLY_HERE)) == "Here"
+
+
+def test_without_a_rule_that_refuses_nothing_is_refused() -> None:
+    assert rule_of("blood", rules=()) is None
+    assert rule_of("blood", rules=(ORANGE,)) is None
 
 
 def test_a_rule_of_one_channel_holds_nowhere_else() -> None:
