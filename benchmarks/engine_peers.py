@@ -1,10 +1,10 @@
-"""Paints what it is told with one library, in a process of its own; `engine.py` talks to it.
+"""Paints a task with one library, in its own process; `engine.py` starts it.
 
     engine_peers.py ours|removed|torch|compiled   # "removed" in the environment of the removed classes
 
-One JSON object a line comes in and one goes out. The first says what to paint; its answer tells the seconds
-until a first batch was there and how many pictures a batch has. Every further line asks for one measurement:
-its answer tells the seconds of a picture, and the processor's: what all its threads worked.
+Each input line is one JSON object, and each answer is one JSON line. The first line is the task; its answer
+has the seconds until the first batch, and the pictures of a batch. Each further line requests one
+measurement: its answer has the seconds of a picture, and the processor's seconds of all threads.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ WAVES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What to paint: the checkpoint's folder, the picture's side, and what is asked of the sampler.
+    """A task: the checkpoint's folder, the picture's side, and the sampler's settings.
 
-    `noise` is a file of the first noise (pictures, c, h, w), one for each seed from 0; `save` is where the
-    first pictures go, uint8 (pictures, height, width, 3); `batch` is how many pictures torch paints at once.
+    `noise` is a file of the first noise (pictures, c, h, w) of the seeds from 0. `save` is the file for the
+    first pictures, uint8 (pictures, height, width, 3). `batch` is the batch size of torch.
     """
 
     folder: str
@@ -52,7 +52,7 @@ Painter = Callable[[Told], tuple[int, Measure]]
 
 
 def paint_ours(told: Told) -> tuple[int, Measure]:
-    """The engine as the bot uses it: requests are submitted, every seat is taken.
+    """Paint with the engine as the bot uses it: requests are submitted, every seat is taken.
 
     A measurement is `WAVES` waves of as many pictures as there are seats, from the end of the first wave to
     the last picture in the host's memory: steady state, decoding and copies included.
@@ -98,7 +98,7 @@ def paint_ours(told: Told) -> tuple[int, Measure]:
 
 
 def paint_removed(told: Told) -> tuple[int, Measure]:
-    """The removed Flax pipeline, one picture on each device, by the guide's own lines."""
+    """Paint with the removed Flax pipeline, one picture on each device, by the guide's code."""
     import diffusers  # noqa: PLC0415
     import jax  # noqa: PLC0415
     from flax.jax_utils import replicate  # noqa: PLC0415
@@ -125,7 +125,7 @@ def paint_removed(told: Told) -> tuple[int, Measure]:
 
 
 def paint_torch(told: Told, *, compiled: bool = False) -> tuple[int, Measure]:
-    """`diffusers` on torch, a batch of pictures at once, as many threads as cores."""
+    """Paint with `diffusers` on torch, in batches, with as many threads as cores."""
     import torch  # noqa: PLC0415
     from diffusers import DDIMScheduler, DiffusionPipeline, EulerDiscreteScheduler  # noqa: PLC0415
 
@@ -162,7 +162,7 @@ def paint_torch(told: Told, *, compiled: bool = False) -> tuple[int, Measure]:
 
 
 def kept(paint: Callable[[], Any], told: Told, count: int) -> tuple[int, Measure]:
-    """Paint once and save it; return how a whole call is measured. `paint` returns values from 0 to 1."""
+    """Paint once and save the pictures; return the measure of a call. `paint` returns values from 0 to 1."""
     pictures = np.asarray(paint(), np.float32).reshape(count, told.side, told.side, 3)
     np.save(told.save, np.round(pictures * 255).astype(np.uint8))
 
@@ -194,7 +194,7 @@ def main(name: str) -> None:
         print(json.dumps(first), file=answers, flush=True)
         for _ in sys.stdin:
             print(json.dumps(measure()), file=answers, flush=True)
-    os._exit(0)  # without waiting for what the libraries' threads still do
+    os._exit(0)  # without waiting for threads of the libraries
 
 
 if __name__ == "__main__":

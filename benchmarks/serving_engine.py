@@ -1,4 +1,4 @@
-"""The real engine under the arrivals."""
+"""Serving the arrivals with the real engine."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ GUIDANCE = 2.2
 LONGEST = 50
 
 ROUNDS_IN_TURN = 3
-"""How often an engine lets as many pictures go as it has seats before it is another's turn; fewer where there
-would be less than four turns of each.
+"""The rounds of a turn; in a round an engine finishes as many pictures as it has seats. Turns are shorter if
+there would be fewer than four turns of each engine.
 
-The shorter the turns, the more alike the engines find a machine that others share. But at a turn's end it is
-waited for the last pictures, of which a whole batch has more, where decoding otherwise has the next run
-beside it: with mixed steps, turns of two rounds make whole batches half a per cent slower than turns of six.
+With shorter turns, the engines see more equal speeds of a shared machine. But at the end of a turn the last
+pictures are decoded without a run beside them, and a whole batch has more last pictures. With mixed steps,
+turns of two rounds make whole batches half a per cent slower than turns of six.
 """
 
 
@@ -65,7 +65,7 @@ def open_engine(
 
 
 def request_for(arrival: Arrival, lane: Lane) -> Request:
-    """What this user asks for: each user has their own words, each picture its own seed."""
+    """Return the request of an arrival: each user has a prompt, each picture a seed."""
     return Request(
         prompt=f"a red circle on a white background, number {arrival.seed} of user {arrival.user}",
         seed=arrival.seed,
@@ -79,9 +79,9 @@ def request_for(arrival: Arrival, lane: Lane) -> Request:
 
 
 def serve(engine: Engine, arrivals: Sequence[Arrival], clock: Clock) -> list[Served]:
-    """Submit each arrival at its time, whatever became of the others, and return when all are answered.
+    """Submit each arrival at its time, and return when all are answered.
 
-    `clock` is what the engine goes by.
+    `clock` is the engine's clock.
     """
     [lane] = engine.lanes
     requests = [request_for(arrival, lane) for arrival in arrivals]
@@ -113,9 +113,9 @@ def serve_in_turns(
     arrivals: Sequence[Arrival],
     order: Sequence[Seating],
 ) -> dict[Seating, list[Served]]:
-    """Let each engine serve the arrivals, in turns of some pictures, and return when all are served.
+    """Serve the arrivals with each engine, in turns of some pictures, and return when all are served.
 
-    `clocks` are those that the engines go by.
+    `clocks` are the engines' clocks.
     """
     turns, turns_of_each = Turns(clocks, order), 4
 

@@ -1,8 +1,8 @@
-"""Serving that costs nothing but evaluations: each takes the same time for all seats, everything else none.
+"""Ideal serving: an evaluation takes the same time for all seats, and all other work takes no time.
 
-What the policies could reach at best; the engine, real or on simulated devices, is measured against it.
-The seats may be those of several `slices` of a CPU: one with nobody left lends its core to the others, so
-that an evaluation takes as much less time as there are slices without work.
+It is the upper bound of the policies, with which the real and the simulated engine are compared. The seats
+may belong to several `slices` of a CPU: a slice without work lends its core to the others, so that their
+evaluations take proportionally less time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Seated:
 def step_level(
     arrivals: Sequence[Arrival], *, seats: int, evaluation: float = 1.0, slices: int = 1
 ) -> list[Served]:
-    """Anybody sits down between any two evaluations, and is answered the moment theirs are made."""
+    """Serve with admission between any two evaluations; a picture is answered after its last evaluation."""
     served: list[Served] = []
     coming, seated, now = deque(arrivals), list[_Seated](), 0.0
     while coming or seated:
@@ -47,7 +47,7 @@ def step_level(
 def whole_batch(
     arrivals: Sequence[Arrival], *, seats: int, batch_wait: float, evaluation: float = 1.0, slices: int = 1
 ) -> list[Served]:
-    """Full batches, or those whose oldest has waited, each run whole: as long as its longest takes."""
+    """Serve batches that are full or whose oldest image has waited enough; a batch runs to its longest."""
     served: list[Served] = []
     coming, now = deque(arrivals), 0.0
     while coming:

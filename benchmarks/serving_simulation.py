@@ -1,7 +1,7 @@
 """The engine's own loop and seats on simulated devices, in virtual time.
 
-Everything that decides is the engine's: `Scheduler`, `LaneQueue`, the seats. Nothing is measured, so the
-figures do not depend on the machine that the simulation runs on.
+All decisions are the engine's: `Scheduler`, `LaneQueue`, the seats. Nothing is timed, so the figures do not
+depend on the machine that runs the simulation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROWS = np.zeros((1, 1), np.float32)
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """Some devices, what work takes there, and when images sit down."""
+    """The devices, their costs, and the policy of seating."""
 
     devices: int
     seats_per_device: int
@@ -42,11 +42,11 @@ class Simulation:
 
     @property
     def seats(self) -> int:
-        """How many seats there are on all devices."""
+        """The number of seats on all devices."""
         return self.devices * self.seats_per_device
 
     def seated(self, seating: Seating, *, batch_wait: float) -> Simulation:
-        """Return the same with another seating."""
+        """Return this simulation with another policy of seating."""
         return replace(self, seating=seating, batch_wait=batch_wait)
 
     def queue(self, clock: Clock) -> LaneQueue:
@@ -61,14 +61,14 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Everybody served, and all that the devices did until `ended`."""
+    """All served arrivals, and the devices' work until `ended`."""
 
     served: list[Served]
     work: list[Work]
     ended: float
 
     def shares(self, devices: int) -> dict[str, float]:
-        """How the time of so many devices was spent until somebody last sat down, by the kind of work."""
+        """Return the devices' shares of time by the kind of work, until the last image took a seat."""
         until = max(each.seated for each in self.served)
         spent = Counter[str]()
         for work in self.work:
@@ -77,7 +77,7 @@ class Outcome:
 
 
 def simulate(simulation: Simulation, arrivals: Sequence[Arrival]) -> Outcome:
-    """Let the engine's loop serve these arrivals."""
+    """Serve these arrivals with the engine's loop."""
     clock = Clock()
     queue = simulation.queue(clock)
     scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))

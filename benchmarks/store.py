@@ -1,9 +1,9 @@
-"""What the queue costs and whether it is fair: on SQLite, on PostgreSQL, and with a crowd at it.
+"""The queue's times and fairness: on SQLite, on PostgreSQL, and under load.
 
     python benchmarks/store.py [FOLDER] [--only sqlite postgresql fairness load]
 
-The databases are made in folders of their own inside FOLDER (default: here), because the disk decides what
-a commit costs. PostgreSQL's user must be allowed to reach FOLDER.
+The databases are made inside FOLDER (default: here), because the time of a commit depends on the disk. The
+user of PostgreSQL's processes must have access to FOLDER.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ONE_SIZE = (Size(side=512, seats=8, step_seconds=0.25),)
 
 
 def commit_milliseconds(folder: Path, synchronous: str) -> float:
-    """Median time of one small commit in WAL mode: FULL waits for the disk, NORMAL does not."""
+    """Return the median time of one small commit in WAL mode: FULL waits for the disk, NORMAL does not."""
     times = []
     with closing(sqlite3.connect(folder / f"{synchronous}.sqlite3", isolation_level=None)) as raw:
         raw.execute("PRAGMA journal_mode = WAL")
@@ -55,7 +55,7 @@ def commit_milliseconds(folder: Path, synchronous: str) -> float:
 
 
 async def growth(url: str) -> None:
-    """Print jobs a second, and what each verb takes with more and more images waiting."""
+    """Print jobs per second, and the time of each verb with more and more waiting images."""
     store = await Store.open(url)
     crowd = Crowd(store)
     print(f"whole lives, one after the other: {await whole_lives(crowd, LIVES):.0f} jobs/s")
@@ -78,7 +78,7 @@ async def growth(url: str) -> None:
 
 
 async def vacuum(store: Store) -> None:
-    """What PostgreSQL does by itself after some minutes: it looks at what was filled in at once."""
+    """Run VACUUM ANALYZE, as PostgreSQL does by itself some minutes after a bulk insert."""
     engine = store.shared.database._engine
     if engine.dialect.name == "postgresql":
         async with engine.connect() as connection:
@@ -87,7 +87,7 @@ async def vacuum(store: Store) -> None:
 
 
 async def told_and_had(folder: Path) -> None:
-    """Print how far off the waits are that people are told in a busy evening."""
+    """Print the errors of the estimated waits in a busy evening."""
     clock = Clock()
     store = await Store.open(f"sqlite+aiosqlite:///{folder / 'evening.sqlite3'}", clock=clock)
     evening = Evening(store, clock, sizes=SIZES, painters=2, ask_again=60.0)
@@ -108,7 +108,7 @@ async def told_and_had(folder: Path) -> None:
 
 
 async def shares(folder: Path) -> None:
-    """Print what people got of an hour in which all had work waiting."""
+    """Print each person's share of an hour in which all had waiting work."""
     clock = Clock()
     store = await Store.open(f"sqlite+aiosqlite:///{folder / 'shares.sqlite3'}", clock=clock)
     evening = Evening(store, clock, sizes=ONE_SIZE, painters=1)
@@ -151,7 +151,7 @@ def main() -> None:
 
 
 def on_postgresql(parent: Path, parts: tuple[str, ...]) -> None:
-    """The parts that want a server."""
+    """Run the parts that need a server."""
     with postgresql(parent) as server:
         print("\nPostgreSQL 18 on a socket, fsync on, shared_buffers 256 MB")
         for part in ("postgresql", "load"):

@@ -9,7 +9,7 @@ from timeline_trace import Span, Timeline
 
 WIDTH, LEFT, ROW, BAR = 1000, 90, 46, 30
 SECONDS = 3.0
-"""How much is drawn, from the beginning."""
+"""The seconds that are drawn, from the start."""
 
 COLOURS = {
     "denoise": "#4269d0",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bot.sandbox.permissions import OF_EVERYONE, Permission
 from bot.sandbox.state import GROUP_DM, Channel, Member, Role, User, World
 
-# Ids are fixed, so that links, tests and screenshots stay the same from run to run.
+# Ids are fixed, so that links, tests and screenshots are the same in every run.
 GUILD_ID = 1_300_000_000_000_000_000
 BOT_ID = 1_300_000_000_000_000_001
 BOT_TOKEN = "a-token"  # noqa: S105 - of a sandbox that is given no other
@@ -38,7 +38,7 @@ BOT_PERMISSIONS = OF_EVERYONE | Permission.MANAGE_MESSAGES
 
 
 def found(clock: Callable[[], float]) -> World:
-    """Return a new world with the small server in it: Mina moderates, the bot has a role of its own."""
+    """Return a new world with the small server: Mina is its moderator, the bot has its own role."""
     bot = User(id=BOT_ID, username="sdjax", global_name="sdjax", bot=True)
     world = World(
         clock=clock,

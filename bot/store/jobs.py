@@ -28,7 +28,7 @@ from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
 from bot.store.tables import favourites, images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 
-_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
+_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no two characters look alike
 _ID_LENGTH = 8
 _NOT_PAUSED = jobs.c.paused == sa.false()
 RUNS = jobs.c.state == State.RUNNING
@@ -36,7 +36,7 @@ WAITS, PAUSED = ((jobs.c.state == State.WAITING) & each for each in (_NOT_PAUSED
 
 
 class Jobs(Verbs):
-    """What people ask for: enqueued, listed, counted, cancelled."""
+    """The verbs of jobs: enqueue, list, count, cancel."""
 
     async def enqueue(
         self,
@@ -249,7 +249,7 @@ class Jobs(Verbs):
         return {state: found.get(state, 0) for state in wanted}
 
     async def backlog(self) -> Backlog:
-        """Return how much there is to do, over all jobs."""
+        """Return the open work of all jobs."""
         async with self._database.read() as connection:
             return await read_backlog(connection, now=self._clock())
 

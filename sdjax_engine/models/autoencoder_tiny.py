@@ -15,13 +15,13 @@ from sdjax_engine.models.autoencoder_tiny_config import BLOCKS, NAME, WIDTHS, se
 from sdjax_engine.models.config import Config
 from sdjax_engine.models.layers import Shared, conv, doubled
 
-LIMIT = 3.0  # of the latents: larger values are pressed below it
+LIMIT = 3.0  # tanh keeps the latents below this
 
 
 class AutoencoderTiny(nnx.Module):
-    """Latents to pictures in [-1, 1]; the latents are the UNet's divided by `scaling_factor`.
+    """Decodes latents to pictures in [-1, 1]; the latents are the UNet's divided by `scaling_factor`.
 
-    The encoder is left out: previews need none.
+    The encoder is left out: previews only decode.
     """
 
     def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
@@ -30,13 +30,13 @@ class AutoencoderTiny(nnx.Module):
         self.dtype = dtype
 
     def decode(self, latents: Array) -> Array:
-        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f doubles per block."""
+        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f is by `factor_of`."""
         limited = jnp.tanh(latents.astype(jnp.float32) / LIMIT) * LIMIT
         return self.decoder(limited.astype(self.dtype)) * 2 - 1
 
 
 class DecoderTiny(nnx.Module):
-    """Convolutions, residual blocks and doublings in one list, as the reference numbers them."""
+    """Convolutions, residual blocks and upsamplings in one list, with the reference's numbering."""
 
     def __init__(self, values: Config, shared: Shared) -> None:
         width, counts = values[WIDTHS][0], values[BLOCKS]
@@ -55,7 +55,7 @@ class DecoderTiny(nnx.Module):
 
 
 class BlockTiny(nnx.Module):
-    """Three convolutions beside the identity, the reference's `AutoencoderTinyBlock`."""
+    """Three convolutions with a residual, the reference's `AutoencoderTinyBlock`."""
 
     def __init__(self, width: int, act: Activation, shared: Shared) -> None:
         first, second, third = (conv(width, width, shared) for _ in range(3))
@@ -69,7 +69,7 @@ class BlockTiny(nnx.Module):
 
 
 class Step(nnx.Module):
-    """A function without parameters, which has a number among the layers."""
+    """A layer without parameters, which takes a place in the numbering of the layers."""
 
     def __init__(self, function: Callable[[Array], Array]) -> None:
         self.function = function
