@@ -90,7 +90,7 @@ def test_the_installed_package_carries_every_file_of_its_source() -> None:
         ("sdjax_engine.engine", ("discord", "sqlalchemy", "torch")),
     ],
 )
-def test_importing_a_part_does_not_load_what_it_has_no_business_with(
+def test_importing_a_package_does_not_load_unrelated_libraries(
     module: str, must_not_load: tuple[str, ...]
 ) -> None:
     program = f"import sys, {module}; print([name for name in {must_not_load!r} if name in sys.modules])"
@@ -100,7 +100,7 @@ def test_importing_a_part_does_not_load_what_it_has_no_business_with(
     assert done.stdout.strip() == "[]"
 
 
-def test_nothing_but_name_resolution_uses_the_event_loops_own_threads() -> None:
+def test_only_name_resolution_uses_the_event_loops_own_threads() -> None:
     users = [
         path.name
         for path in tracked("bot")

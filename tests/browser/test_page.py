@@ -22,7 +22,7 @@ HOSTILE = (
 )
 
 
-async def test_a_newcomer_types_imagine_and_words_and_sees_the_picture(
+async def test_a_newcomer_types_imagine_and_a_prompt_and_sees_the_picture(
     open_page: OpenPage, bot: SmallBot, sandbox: Sandbox
 ) -> None:
     page = await open_page()
@@ -92,7 +92,7 @@ async def test_an_option_is_added_with_the_pointer(open_page: OpenPage, bot: Sma
     await expect(box(page)).to_be_focused()
 
 
-async def test_an_option_that_is_still_empty_is_explained_and_not_complained_about(
+async def test_an_option_that_is_still_empty_is_explained_without_an_error(
     open_page: OpenPage, bot: SmallBot
 ) -> None:
     page = await open_page()
@@ -116,7 +116,9 @@ async def test_autocomplete_asks_the_bot_and_sends_the_value_behind_the_name(
     assert bot.heard[0][1]["size"] == "192x128"
 
 
-async def test_a_mistake_is_said_at_the_box_and_nothing_is_sent(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_mistake_is_shown_at_the_input_and_nothing_is_sent(
+    open_page: OpenPage, bot: SmallBot
+) -> None:
     page = await open_page()
     await send(page, "/imagine a moon variants: 12 guidance: 4")
     await expect(page.get_by_role("alert")).to_have_text("variants must be a whole number from 1 to 9.")
@@ -127,7 +129,7 @@ async def test_a_mistake_is_said_at_the_box_and_nothing_is_sent(open_page: OpenP
     await expect(messages(page)).to_have_count(0)
 
 
-async def test_plain_words_get_a_hint_that_turns_them_into_a_command(
+async def test_plain_text_gets_a_hint_that_turns_it_into_a_command(
     open_page: OpenPage, bot: SmallBot
 ) -> None:
     page = await open_page()
@@ -137,7 +139,9 @@ async def test_plain_words_get_a_hint_that_turns_them_into_a_command(
     await expect(messages(page).last.get_by_role("img", name="a green ring")).to_be_visible()
 
 
-async def test_escape_leaves_the_list_then_the_text_then_the_box(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_escape_closes_the_list_then_clears_the_text_then_leaves_the_input(
+    open_page: OpenPage, bot: SmallBot
+) -> None:
     page = await open_page()
     await box(page).press_sequentially("/im")
     await page.keyboard.press("Escape")
@@ -162,7 +166,7 @@ async def test_a_button_is_pressed_and_its_answer_appears(open_page: OpenPage, b
     assert [what for _, what in bot.heard][1:] == ["pressed Again", "pressed Delete"]
 
 
-async def test_a_press_that_nobody_answers_is_said_under_the_message(
+async def test_a_press_without_an_answer_is_shown_under_the_message(
     open_page: OpenPage, bot: SmallBot, clock: Clock
 ) -> None:
     page = await open_page()
@@ -175,7 +179,7 @@ async def test_a_press_that_nobody_answers_is_said_under_the_message(
     await expect(page.get_by_role("alert")).to_have_text("This interaction failed")
 
 
-async def test_a_command_that_nobody_answers_fails_visibly_and_can_be_dismissed(
+async def test_a_command_without_an_answer_fails_visibly_and_can_be_dismissed(
     open_page: OpenPage, bot: SmallBot, clock: Clock
 ) -> None:
     page = await open_page()
@@ -227,7 +231,7 @@ async def test_messages_elsewhere_mark_their_channel_unread(open_page: OpenPage,
     await expect(page).to_have_url(re.compile(r"#mina/art$"))
 
 
-async def test_without_an_address_the_page_opens_where_something_happened_last(
+async def test_without_an_address_the_page_opens_the_channel_of_the_last_message(
     open_page: OpenPage, bot: SmallBot, sandbox: Sandbox
 ) -> None:
     page = await open_page("ravi", "art")
@@ -294,7 +298,9 @@ async def test_the_view_stays_at_the_bottom_unless_the_person_reads_above(
     await expect(page.get_by_text("below", exact=True)).to_be_in_viewport()
 
 
-async def test_a_phone_shows_all_without_sideways_scrolling(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_phone_shows_everything_without_horizontal_scrolling(
+    open_page: OpenPage, bot: SmallBot
+) -> None:
     page = await open_page("ravi", size=PHONE, has_touch=True, is_mobile=True)
     await send(page, "/imagine " + "a very long word " * 8 + "x" * 60)
     await messages(page).last.get_by_role("img").wait_for()
@@ -311,7 +317,7 @@ async def test_a_phone_shows_all_without_sideways_scrolling(open_page: OpenPage,
     await expect(page.get_by_role("navigation", name="Channels")).to_be_hidden()
 
 
-async def test_the_page_comes_back_by_itself_after_the_sandbox_was_gone(
+async def test_the_page_reconnects_after_the_sandbox_was_stopped(
     open_page: OpenPage, sandbox: Sandbox
 ) -> None:
     page = await open_page()
@@ -324,7 +330,7 @@ async def test_the_page_comes_back_by_itself_after_the_sandbox_was_gone(
         await expect(page.get_by_role("heading", name="Welcome to #general")).to_be_visible()
 
 
-async def test_the_operator_makes_the_sandbox_misbehave_and_reads_what_was_broken(
+async def test_the_operator_injects_a_fault_and_reads_the_violations(
     open_page: OpenPage, bot: SmallBot, clock: Clock
 ) -> None:
     page = await open_page()
@@ -343,7 +349,7 @@ async def test_the_operator_makes_the_sandbox_misbehave_and_reads_what_was_broke
     await expect(panel).to_contain_text("command ignore: no acknowledgement within 3 s")
 
 
-async def test_everything_that_can_be_operated_has_a_name(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_every_control_has_an_accessible_name(open_page: OpenPage, bot: SmallBot) -> None:
     page = await open_page()
     await send(page, "/imagine a moon")
     await messages(page).last.get_by_role("img").wait_for()

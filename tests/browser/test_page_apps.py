@@ -142,7 +142,7 @@ async def test_touch_opens_the_menu_within_the_window_and_its_entries_are_large_
     await expect(messages(page).last).to_contain_text("again: hello")
 
 
-async def test_a_menu_without_an_answer_is_complained_of_under_its_message(
+async def test_a_menu_without_an_answer_shows_an_error_under_its_message(
     open_page: OpenPage, bot: SmallBot, sandbox: Sandbox
 ) -> None:
     await offer_menus(bot)
@@ -154,9 +154,7 @@ async def test_a_menu_without_an_answer_is_complained_of_under_its_message(
     assert ("ravi", "hello") in bot.heard
 
 
-async def test_plain_words_can_be_written_for_all_and_the_menu_reads_them(
-    open_page: OpenPage, bot: SmallBot
-) -> None:
+async def test_plain_text_can_be_posted_and_the_menu_reads_it(open_page: OpenPage, bot: SmallBot) -> None:
     await offer_menus(bot)
     page, other = await open_page("ravi"), await open_page("omar")
     await send(page, "what a day")

@@ -28,7 +28,9 @@ async def test_a_moderator_deletes_a_message_and_others_cannot(open_page: OpenPa
     await expect(messages(ravi)).to_have_count(0)
 
 
-async def test_deleting_is_the_last_stop_of_tab_in_a_message(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_the_delete_button_is_the_last_tab_stop_of_a_message(
+    open_page: OpenPage, bot: SmallBot
+) -> None:
     page = await open_page("mina")
     await send(page, "/imagine a moon")
     await messages(page).last.get_by_role("img").wait_for()
@@ -39,7 +41,7 @@ async def test_deleting_is_the_last_stop_of_tab_in_a_message(open_page: OpenPage
     assert len(stops) > 1
 
 
-async def test_a_star_is_given_and_taken_back_and_counted_for_all(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_star_is_added_removed_and_counted_for_everyone(open_page: OpenPage, bot: SmallBot) -> None:
     ravi, mina = await open_page("ravi"), await open_page("mina")
     await send(ravi, "/say a boat")
     await messages(ravi).first.hover()

@@ -106,7 +106,7 @@ async def test_a_file_is_chosen_with_keys_alone_and_its_name_leaves_the_text(
     await expect(box(page)).to_be_focused()
 
 
-async def test_what_is_taken_out_is_not_sent_and_what_is_needed_is_asked_for(
+async def test_a_removed_file_is_not_sent_and_a_required_file_is_asked_for(
     open_page: OpenPage, bot: SmallBot
 ) -> None:
     page = await open_page()
@@ -127,7 +127,9 @@ async def test_what_is_taken_out_is_not_sent_and_what_is_needed_is_asked_for(
     assert bot.heard[0][1]["files"].keys() == {"third.png", "second.png"}
 
 
-async def test_a_pasted_and_a_dropped_picture_find_their_places(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_pasted_and_a_dropped_picture_fill_the_right_options(
+    open_page: OpenPage, bot: SmallBot
+) -> None:
     page = await open_page()
     await box(page).fill("a red sun")
     assert await deliver(page, "paste", "pasted.png")
@@ -160,7 +162,7 @@ async def test_files_stay_with_the_command_they_were_given_to(open_page: OpenPag
     await expect(files(page)).to_have_count(0)
 
 
-async def test_a_file_over_the_limit_is_refused_at_the_box(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_file_over_the_limit_is_refused_at_the_input(open_page: OpenPage, bot: SmallBot) -> None:
     page = await open_page()
     await box(page).fill("/retouch a sun")
     await deliver(page, "drop", "huge.png", size=10 * 1024**2 + 1024**2 // 2)

@@ -37,7 +37,7 @@ async def work(store: Store, name: str, room: dict[Lane, int]) -> list[Claim]:
     return mine
 
 
-async def test_many_workers_share_many_lanes_and_nothing_is_given_twice_or_left(
+async def test_many_workers_share_many_lanes_and_every_image_is_claimed_once(
     store: Store, open_store: OpenStore
 ) -> None:
     wanted = await ask(store, people=3)
@@ -53,7 +53,9 @@ async def test_many_workers_share_many_lanes_and_nothing_is_given_twice_or_left(
     assert await store.jobs.count_active() == 0
 
 
-async def test_no_lane_and_no_person_starves_beside_a_flood(store: Store, open_store: OpenStore) -> None:
+async def test_no_lane_and_no_person_starves_in_a_flood_of_requests(
+    store: Store, open_store: OpenStore
+) -> None:
     for number in range(40):
         await store.jobs.enqueue(recipe(variants=9), origin(100 + number, user_id=1))
     stores = [store, await open_store()]

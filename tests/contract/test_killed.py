@@ -45,7 +45,7 @@ async def check_file(store: Store) -> None:
         assert (await connection.execute(sa.text("PRAGMA foreign_key_check"))).all() == []
 
 
-async def test_nothing_is_lost_or_doubled_by_kills(database_url: str) -> None:
+async def test_kills_lose_no_job_and_double_none(database_url: str) -> None:
     moments = random.Random(5)
     said = [
         words for life in range(LIVES) for words in live_and_die(database_url, life, moments.randint(5, 60))

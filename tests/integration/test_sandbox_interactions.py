@@ -70,7 +70,7 @@ async def scene(timed: Sandbox, member: MakeMember) -> Any:
         yield scene
 
 
-async def test_an_interaction_carries_who_where_and_how_much(scene: Scene) -> None:
+async def test_an_interaction_has_its_member_channel_and_permissions(scene: Scene) -> None:
     payload = (await scene.paint()).payload
     assert payload["member"]["user"]["username"] == "mina"
     assert payload["channel"]["name"] == "art"
@@ -85,7 +85,7 @@ async def test_a_direct_message_channel_has_a_user_and_no_server(scene: Scene) -
     assert not {"member", "guild_id"} & payload.keys()
 
 
-async def test_after_three_seconds_it_is_too_late(scene: Scene, clock: FakeClock) -> None:
+async def test_an_answer_after_three_seconds_is_refused(scene: Scene, clock: FakeClock) -> None:
     asked = await scene.paint()
     clock.advance(3)
     answer = await asked.answer(MESSAGE, {"content": "late"})
@@ -95,7 +95,7 @@ async def test_after_three_seconds_it_is_too_late(scene: Scene, clock: FakeClock
     assert scene.sandbox.violations == ["command paint: no acknowledgement within 3 s"]
 
 
-async def test_a_late_bot_is_excused_when_it_was_not_there(scene: Scene, clock: FakeClock) -> None:
+async def test_a_missing_answer_of_a_disconnected_bot_is_no_violation(scene: Scene, clock: FakeClock) -> None:
     await scene.line.socket.close()
     while scene.sandbox.connected:
         await scene.mina.messages()
@@ -142,7 +142,7 @@ async def test_a_deferred_answer_is_loading_until_it_is_edited(scene: Scene) -> 
     assert (await asked.call("GET", "/messages/@original")).body == edited.body
 
 
-async def test_the_first_follow_up_takes_the_place_of_a_loading_answer(scene: Scene) -> None:
+async def test_the_first_follow_up_replaces_a_loading_answer(scene: Scene) -> None:
     asked = await scene.paint()
     await asked.answer(DEFERRED, {"flags": EPHEMERAL})
     (waiting,) = await scene.mina.messages()
@@ -153,7 +153,7 @@ async def test_the_first_follow_up_takes_the_place_of_a_loading_answer(scene: Sc
     assert (await asked.call("POST", "", {"content": "third"})).status == 204
 
 
-async def test_an_answer_that_was_promised_must_come(scene: Scene, clock: FakeClock) -> None:
+async def test_a_deferred_answer_that_never_comes_is_a_violation(scene: Scene, clock: FakeClock) -> None:
     asked = await scene.paint()
     await asked.answer(DEFERRED)
     clock.advance(15 * 60)
@@ -162,7 +162,7 @@ async def test_an_answer_that_was_promised_must_come(scene: Scene, clock: FakeCl
     assert scene.sandbox.violations == ["command paint: deferred and never answered within 15 min"]
 
 
-async def test_a_token_dies_after_fifteen_minutes(scene: Scene, clock: FakeClock) -> None:
+async def test_a_token_expires_after_fifteen_minutes(scene: Scene, clock: FakeClock) -> None:
     asked = await scene.paint()
     await asked.answer(MESSAGE, {"content": "x"})
     clock.advance(15 * 60 - 1)
@@ -184,7 +184,7 @@ async def test_tokens_expired_on_purpose_are_no_violation(scene: Scene) -> None:
     assert scene.sandbox.violations == []
 
 
-async def test_a_token_is_no_use_before_the_acknowledgement_or_for_others_messages(scene: Scene) -> None:
+async def test_a_token_is_invalid_before_the_acknowledgement_and_for_other_messages(scene: Scene) -> None:
     asked = await scene.paint()
     early = await asked.call("POST", "", {"content": "early"})
     assert (early.status, early.code) == (404, 10015)
@@ -194,7 +194,7 @@ async def test_a_token_is_no_use_before_the_acknowledgement_or_for_others_messag
     assert len(scene.sandbox.violations) == 1
 
 
-async def test_an_ephemeral_message_is_out_of_reach_for_the_bots_own_token(scene: Scene) -> None:
+async def test_the_bots_token_cannot_reach_an_ephemeral_message(scene: Scene) -> None:
     asked = await scene.paint()
     answer = await asked.answer(MESSAGE, {"content": "x", "flags": EPHEMERAL})
     path = f"{MESSAGES}/{answer.body['resource']['message']['id']}"

@@ -90,7 +90,7 @@ def encoded(pipeline: StableDiffusionPipeline, checkpoint: Path, text: str) -> n
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_a_weighed_prompt_of_any_length_is_painted_as_by_the_reference(
+def test_a_weighted_prompt_of_any_length_equals_the_reference(
     name: str,
     ours: dict[str, Pixels],
     pipeline: StableDiffusionPipeline,

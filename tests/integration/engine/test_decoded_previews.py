@@ -218,7 +218,7 @@ def test_a_decoder_without_room_for_its_parameters_is_left_out(
     assert lines[-1].startswith("previews of tiny are coarse: a device has no ")
 
 
-def test_a_decoder_that_cannot_be_compiled_costs_the_lane_nothing_else(
+def test_a_decoder_that_cannot_be_compiled_only_removes_the_previews(
     model: LoadedModel, compiler: Compiler, decoder: Component, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -49,7 +49,7 @@ def paint(lane: DeviceLane, model: LoadedModel, seat: int = 0) -> Picture:
     return lane.decode([seat])[seat]
 
 
-def test_a_lane_needs_what_its_seats_hold_and_its_programs_ask_for(
+def test_a_lane_needs_the_memory_of_its_seats_and_its_programs(
     device_lanes: dict[Lane, DeviceLane],
 ) -> None:
     guided, unguided = (
@@ -204,7 +204,7 @@ def test_a_lane_starts_from_pictures_only_once_memory_for_it_was_claimed(
         (RuntimeError("out of memory"), False),
     ],
 )
-def test_which_errors_say_that_memory_is_short(error: Exception, expected: bool) -> None:
+def test_out_of_memory_errors_are_recognised(error: Exception, expected: bool) -> None:
     assert devices.is_out_of_memory(error) is expected
 
 
@@ -261,7 +261,7 @@ def test_an_autoencoder_in_float32_is_not_tried_again(device_lanes: dict[Lane, D
     assert lane.decode_again(np.zeros((8, 8, 4), np.float32)) is None
 
 
-def test_steps_that_made_no_numbers_are_told_from_a_decoder_that_did() -> None:
+def test_nan_from_the_steps_is_distinguished_from_nan_of_the_decoder() -> None:
     latents = np.zeros((2, 2, 4), np.float32)
     latents[0, 0, 0] = np.nan
     assert "steps" in why_no_picture(latents)

@@ -30,7 +30,7 @@ ONE_OF_EIGHT = Simulation(devices=1, seats_per_device=8, costs=COSTS)
 
 
 @pytest.mark.parametrize(("mix", "gain", "latency"), [("4-50", 1.7, 0.5), ("20-30", 1.15, 0.6)])
-def test_the_loop_keeps_what_step_level_seating_gains(mix: str, gain: float, latency: float) -> None:
+def test_the_loop_keeps_the_gain_of_step_level_seating(mix: str, gain: float, latency: float) -> None:
     at_best = compare(ideal(8), seats=8, mix=mix, count=800, loads=(0.7,))
     kept = compare(simulated(EIGHT), seats=8, mix=mix, count=800, loads=(0.7,))
     assert kept.gain >= max(gain, 0.95 * at_best.gain)
@@ -38,7 +38,7 @@ def test_the_loop_keeps_what_step_level_seating_gains(mix: str, gain: float, lat
 
 
 @pytest.mark.parametrize("simulation", [EIGHT, ONE_OF_EIGHT], ids=["8x1", "1x8"])
-def test_equal_steps_are_served_no_worse_in_anything(simulation: Simulation) -> None:
+def test_equal_steps_are_served_no_worse_by_any_figure(simulation: Simulation) -> None:
     kept = compare(simulated(simulation), seats=8, mix="equal 20", count=400, loads=(0.3, 0.7, 0.95))
     assert kept.gain >= 0.995
     assert all(ratio <= 1.0 for left in kept.left.values() for ratio in left.values())
@@ -59,7 +59,7 @@ def test_a_device_does_one_thing_at_a_time_and_none_before_it_was_queued() -> No
     assert sorted(each.arrival.seed for each in outcome.served) == list(range(200))
 
 
-def test_with_a_full_queue_the_devices_are_hardly_ever_idle() -> None:
+def test_with_a_full_queue_the_devices_are_rarely_idle() -> None:
     outcome = simulate(EIGHT, backlog(MIXES["4-50"], count=400))
     assert sum(outcome.shares(8).values()) >= 0.97
 
@@ -89,7 +89,7 @@ class AfterAMove(Simulation):
     [ONE_OF_EIGHT, AfterAMove(devices=1, seats_per_device=8, costs=COSTS)],
     ids=["model there", "model moved in"],
 )
-def test_with_seats_free_whoever_comes_waits_for_the_run_in_the_air_alone_and_no_device_is_idle(
+def test_with_free_seats_a_new_request_waits_only_for_the_queued_run_and_no_device_is_idle(
     simulation: Simulation,
 ) -> None:
     steps, host = 4, COSTS.admit.host + COSTS.run.host + COSTS.decode.host

@@ -47,7 +47,7 @@ class Once:
         self.told.append(progress)
 
 
-def test_stuck_devices_are_left_behind_and_everybody_is_painted(
+def test_hanging_devices_are_abandoned_and_every_request_is_painted(
     open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
 ) -> None:
     calm = open_engine()
@@ -65,7 +65,7 @@ def test_stuck_devices_are_left_behind_and_everybody_is_painted(
     assert not answers.is_set()
 
 
-def test_the_thread_that_was_left_behind_changes_nothing_when_the_devices_answer_after_all(
+def test_an_abandoned_thread_changes_nothing_when_the_devices_answer_late(
     open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
 ) -> None:
     engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)
@@ -78,7 +78,7 @@ def test_the_thread_that_was_left_behind_changes_nothing_when_the_devices_answer
     assert fingerprint(again) == fingerprint(image)
 
 
-def test_devices_that_hang_again_at_once_are_given_up_and_everybody_is_told(
+def test_devices_that_hang_twice_are_given_up_and_every_request_fails(
     open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
 ) -> None:
     engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)

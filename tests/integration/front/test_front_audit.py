@@ -54,7 +54,7 @@ async def test_the_log_has_pages(served: Served, mina: Member) -> None:
     await page_with(mina, "reason 14")
 
 
-async def test_what_moderators_do_under_requests_is_in_the_log(
+async def test_acts_of_moderators_on_requests_are_in_the_log(
     served: Served, mina: Member, ravi: Member, omar: Member
 ) -> None:
     _, shown = await finished(served, ravi, "a boat")

@@ -77,7 +77,7 @@ async def is_settled(store: Store) -> bool:
     return (await store.jobs.backlog()).undelivered == 0
 
 
-async def test_a_result_whose_process_died_before_the_answer_came_is_not_posted_again(
+async def test_a_result_posted_by_a_killed_process_is_not_posted_again(
     serve: Serve, sandbox: Sandbox, mina: Member, discords_clock: LaterClock, tmp_path: Path
 ) -> None:
     async with serve() as served:
@@ -93,7 +93,7 @@ async def test_a_result_whose_process_died_before_the_answer_came_is_not_posted_
     assert (await served.store.jobs.get(job_id)).message_id == int(shown["id"])
 
 
-async def test_a_result_that_was_sent_and_could_not_be_marked_is_only_marked_again(
+async def test_a_result_that_was_sent_but_not_marked_is_only_marked_again(
     served: Served, mina: Member, discords_clock: LaterClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = await ask_for_a_new_message(mina, served.store, tmp_path)

@@ -142,7 +142,7 @@ def test_only_what_the_picture_needs_is_compiled(
 
 
 @pytest.mark.parametrize("output", ["no such folder/x.png", "."])
-def test_a_place_that_cannot_be_written_is_found_out_before_painting(
+def test_an_unwritable_output_is_an_error_before_painting(
     imagine: Imagine, capsys: pytest.CaptureFixture[str], output: str
 ) -> None:
     assert imagine(PROMPT, "-o", output) in (1, 2)

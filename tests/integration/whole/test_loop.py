@@ -57,7 +57,7 @@ async def test_each_command_is_acknowledged_in_time_while_the_engine_is_saturate
     assert (after[LOOP_TIME] - before[LOOP_TIME]) / count < LOOP_SECONDS, bot.logs()
 
 
-async def test_no_full_garbage_collection_holds_the_loop_while_programs_are_compiled(
+async def test_no_full_garbage_collection_blocks_the_loop_while_programs_are_compiled(
     sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path
 ) -> None:
     bot = write_role(tmp_path, "run", sandbox, cache=tmp_path / "cold", checkpoint=str(tiny_checkpoint))

@@ -114,7 +114,7 @@ async def at_work(store: Store, workers: int) -> bool:
 
 
 @pytest.mark.slow
-async def test_everything_is_delivered_once_though_a_worker_is_replaced_in_the_middle(
+async def test_every_result_is_delivered_once_although_a_worker_is_replaced(
     sandbox: Sandbox, configured: WriteConfig, postgres_url: str
 ) -> None:
     stack = AsyncExitStack()

@@ -74,7 +74,7 @@ def text_of(message: Message) -> str:
     return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
-async def test_thrown_out_of_the_server_nothing_can_be_said_and_nothing_is_tried_again(
+async def test_after_a_removal_from_the_server_no_delivery_is_retried(
     served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
 ) -> None:
     _, job = await ask(mina, served)
@@ -110,7 +110,7 @@ async def test_without_any_right_and_with_closed_direct_messages_the_refusal_is_
     assert await direct(mina) == []
 
 
-async def test_who_asked_in_direct_messages_and_closed_them_is_left_in_peace(
+async def test_closed_direct_messages_end_a_delivery_without_retries(
     served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, tmp_path: Path
 ) -> None:
     _, job = await ask(mina, served, channel="dm")
@@ -120,7 +120,7 @@ async def test_who_asked_in_direct_messages_and_closed_them_is_left_in_peace(
     assert await outcome.only(job) == "direct_closed"
 
 
-async def test_an_archived_thread_is_woken_by_the_result(
+async def test_an_archived_thread_is_unarchived_by_the_result(
     served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
 ) -> None:
     sandbox.open_thread("art", "sketches")
@@ -132,7 +132,7 @@ async def test_an_archived_thread_is_woken_by_the_result(
     assert (await served.store.jobs.get(job.id)).message_id == int(shown[0]["id"])
 
 
-async def test_a_locked_thread_leaves_direct_messages(
+async def test_the_result_of_a_locked_thread_is_a_direct_message(
     served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
 ) -> None:
     sandbox.open_thread("art", "sketches")
@@ -142,7 +142,7 @@ async def test_a_locked_thread_leaves_direct_messages(
     assert len(await direct(mina)) == 1
 
 
-async def test_a_dead_token_is_asked_once_however_often_progress_and_result_come(
+async def test_an_expired_token_is_tried_only_once(
     served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
 ) -> None:
     queued, job = await ask(mina, served)
@@ -157,7 +157,7 @@ async def test_a_dead_token_is_asked_once_however_often_progress_and_result_come
     assert (await mina.messages())[0]["id"] == queued["id"]
 
 
-async def test_a_long_retry_after_is_waited_for_outside_of_the_client_and_nothing_is_asked_meanwhile(
+async def test_a_long_retry_after_delays_deliveries_without_requests_meanwhile(
     served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
 ) -> None:
     queued, job = await ask(mina, served)
@@ -178,7 +178,7 @@ async def test_a_long_retry_after_is_waited_for_outside_of_the_client_and_nothin
     assert sandbox.invalid_requests - asked <= 1  # its own token, found dead
 
 
-async def test_what_discord_refuses_for_its_form_is_said_in_the_message(
+async def test_a_content_that_discord_refuses_is_reported_in_the_message(
     served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued, job = await ask(mina, served)
