@@ -1,4 +1,4 @@
-"""An evening at the sandbox: people who type and press, shipped processes that are killed at any moment.
+"""An evening on the sandbox: people who type and press, shipped processes that are killed at random moments.
 
 Used by a test with a few kills and by `benchmarks/faults.py` with hundreds.
 """
@@ -28,7 +28,7 @@ from bot.sandbox.server import Sandbox
 Message = dict[str, Any]
 PEOPLE = ("Mina", "Ravi", "Omar")  # who read English, as this reads their buttons
 OPEN_AT_ONCE = 5  # requests that a person keeps under way
-FORGOTTEN_SECONDS = 12.0  # after which a person asks anew, whatever became of the last request
+FORGOTTEN_SECONDS = 12.0  # after which a person makes a new request in any case
 START_SECONDS = 120.0
 HEARD_SECONDS = 4.0  # Discord's client says after 3 s that nobody has answered
 WAYS_TO_LOSE = ("rest_5xx", "lose_answers", "drop_requests", "drop_answers", "hang_answers")
@@ -182,7 +182,7 @@ async def alive(roles: Sequence[Role]) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 class Person:
-    """Types /imagine, presses Again and Vary under pictures, and cancels now and then."""
+    """Types /imagine, presses Again and Vary under pictures, and sometimes cancels."""
 
     def __init__(self, member: Member, chance: random.Random) -> None:
         self._member = member
@@ -197,7 +197,7 @@ class Person:
         self.used: Counter[str] = Counter()
 
     async def live(self, *, pause: float) -> None:
-        """Go on for ever, `pause` seconds between two actions on average."""
+        """Act for ever, on average every `pause` seconds."""
         while True:
             await asyncio.sleep(self._chance.uniform(0.2, 1.8) * pause)
             self.read()
@@ -236,7 +236,7 @@ class Person:
         return interaction_of(message) in self.asked
 
     def read(self) -> None:
-        """Take in what has happened since the last look."""
+        """Read the events since the last call."""
         events = self._member.events[self._read :]
         self._read += len(events)
         for event in events:
@@ -306,7 +306,7 @@ async def typing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[
 
 @contextlib.asynccontextmanager
 async def losing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[Counter[str]]:
-    """First answers to interactions get lost, on the way there or back, about one in `pause` seconds."""
+    """Lose first answers to interactions, as requests or as responses, about one every `pause` seconds."""
     chance, used = random.Random(seed), Counter[str]()
 
     async def lose() -> None:
@@ -326,7 +326,7 @@ async def losing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[
 
 
 class Killer:
-    """Kills roles at random moments: while they start, while they work, just as results arrive."""
+    """Kills roles at random moments: while they start, while they work, and when results arrive."""
 
     def __init__(self, roles: Sequence[Role], people: aiohttp.ClientSession, sandbox: Sandbox, *, seed: int):
         self._roles = roles

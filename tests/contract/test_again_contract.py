@@ -1,4 +1,4 @@
-"""What asking for the same again promises, on every database: seeds that follow, and never twice the same."""
+"""The contract of Again on every database: consecutive seeds that never repeat."""
 
 from __future__ import annotations
 

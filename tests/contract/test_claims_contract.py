@@ -1,4 +1,4 @@
-"""What many workers at once are given of several lanes, on every database."""
+"""Simultaneous claims of many workers over several lanes, on every database."""
 
 import asyncio
 from collections import Counter
@@ -15,7 +15,7 @@ WORKERS = 6
 
 
 async def ask(store: Store, people: int) -> int:
-    """Each of these people wants nine pictures of each lane; how many pictures that is."""
+    """Enqueue nine pictures of each lane for each person; return the number of pictures."""
     for user_id in range(people):
         for number, lane in enumerate(LANES):
             wanted = recipe(width=lane.width, variants=9)
@@ -24,10 +24,10 @@ async def ask(store: Store, people: int) -> int:
 
 
 async def work(store: Store, name: str, room: dict[Lane, int]) -> list[Claim]:
-    """Claim and end until there is nothing left."""
+    """Claim and complete images until none is left."""
     mine: list[Claim] = []
     idle = 0
-    while idle < 3:  # what another has locked for a moment is not nothing
+    while idle < 3:  # rows locked by another claim still exist
         claims = await store.leases.claim(name, limit=room, ttl=TTL)
         idle = 0 if claims else idle + 1
         mine += claims

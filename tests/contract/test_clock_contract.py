@@ -1,4 +1,4 @@
-"""What the store promises when the clock is set while jobs are under way, on every database."""
+"""The contract of the store when the clock is set while jobs are active, on every database."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What holds when everything happens at once, on every database."""
+"""Invariants under concurrent verbs, on every database."""
 
 import asyncio
 import itertools
@@ -77,7 +77,7 @@ async def test_no_job_gets_stuck_under_load_and_every_job_ends_once(
 
 
 async def person(store: Store, number: int) -> None:
-    """Asks, looks, and now and then cancels or deletes."""
+    """Enqueue and read, and sometimes cancel or delete."""
     chance = random.Random(number)
     for turn in range(ROUNDS):
         asked = origin(100 * number + turn, user_id=number % 3)
@@ -89,7 +89,7 @@ async def person(store: Store, number: int) -> None:
 
 
 async def worker(store: Store, name: str) -> None:
-    """Claims and keeps leases, ends most of them, and loses the others."""
+    """Claim and renew leases, complete most of them, and lose the others."""
     verbs = itertools.cycle(
         [
             lambda claim: store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0),
@@ -109,14 +109,14 @@ async def worker(store: Store, name: str) -> None:
 
 
 async def outbox(store: Store) -> None:
-    """Delivers what is due, as long as there are people."""
+    """Deliver due results until all persons have finished."""
     for _ in range(2 * ROUNDS):
         for delivery in await store.deliveries.undelivered(limit=3):
             await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5)
 
 
 async def finish(store: Store) -> None:
-    """Paint what is left."""
+    """Paint the remaining images."""
     while claims := await store.leases.claim("last", limit=50, ttl=TTL):
         for claim in claims:
             await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)

@@ -1,4 +1,4 @@
-"""What is known of files: announced, deleted, wanted again, on every database."""
+"""The rows of files: announced, deleted, wanted again, on every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is forgotten when a person, or an operator, wants nothing kept, on every database."""
+"""Erasure of a person's or a server's data, on every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process killed at any moment loses nothing and does nothing twice."""
+"""A process that is killed at any moment loses no job and completes none twice."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""What claims and leases promise, on every database."""
+"""The contract of claims and leases, on every database."""
 
 import asyncio
 from collections.abc import Mapping
@@ -218,7 +218,7 @@ async def test_an_image_that_breaks_the_engine_twice_fails(store: Store) -> None
     await store.leases.abandon(claim)
     assert (await store.jobs.get(claim.job_id)).images[0].state is State.WAITING
     again = await claim_one(store)
-    await store.leases.abandon(claim)  # the lease is another's by now
+    await store.leases.abandon(claim)  # another claim has the lease now
     await store.leases.abandon(again)
     await store.leases.give_back(other)
     failed, waiting = (await store.jobs.get(claim.job_id)).images
@@ -320,7 +320,7 @@ async def test_an_expired_lease_goes_back_to_its_place(store: Store, clock: Cloc
 
 
 async def failures_after_deaths(store: Store, deaths: int, *, begun: bool) -> list[str | None]:
-    """Why the one image of a new job failed, after so many deaths of the worker that held it."""
+    """Return the failure of a new job's only image after `deaths` deaths of its worker."""
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
     for _ in range(deaths):
         claim = await claim_one(store)

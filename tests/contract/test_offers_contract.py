@@ -1,4 +1,4 @@
-"""What becomes of images whose model or size nobody paints any more, on every database."""
+"""Images whose model or size is no longer offered, on every database."""
 
 import asyncio
 from dataclasses import replace

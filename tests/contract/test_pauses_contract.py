@@ -1,4 +1,4 @@
-"""What a pause holds, what goes on beside it, and what its end lets go on, on every database."""
+"""Pauses: which jobs they hold, which go on, and their end, on every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker died over is painted again one at a time, so that its cause takes nobody else down twice."""
+"""Images that lost a lease by a worker's death are retried one at a time."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ WIDE = recipe(width=256)
 
 
 async def died_over(store: Store, clock: Clock, count: int) -> list[Claim]:
-    """So many images, each somebody's only one, that a worker held when it died."""
+    """Return the claims of `count` images of different persons whose worker died."""
     for number in range(count):
         await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
     claims = await store.leases.claim("worker", limit=count, ttl=TTL)

@@ -1,4 +1,4 @@
-"""How far a job is and when it will be done, as its person is told, on every database."""
+"""Progress and estimated end of a job, on every database."""
 
 import pytest
 from recipes import ORIGIN, origin, recipe

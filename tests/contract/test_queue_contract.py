@@ -1,4 +1,4 @@
-"""What asking, looking and cancelling promise, on every database."""
+"""The contract of enqueue, reading and cancel, on every database."""
 
 import asyncio
 
@@ -262,7 +262,7 @@ async def test_caps_can_be_checked_before_any_work_for_a_request(store: Store) -
 
 
 async def asked(store: Store, number: int, *, places: int = 1, caps: Caps, **values: int | None) -> str:
-    """Ask, and say what came of it."""
+    """Enqueue, and return "queued" or the code of the refusal."""
     try:
         await store.jobs.enqueue(RECIPE, origin(number, **values), caps=caps, places=places)
     except UserMistake as error:

@@ -1,4 +1,4 @@
-"""What a sweep may take away, and what it must leave, on every database."""
+"""Which files and rows a sweep deletes and which it must keep, on every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start promises, on every database: the right tables, and all that was kept."""
+"""The contract of a start on every database: current tables, and all stored rows."""
 
 import asyncio
 import traceback

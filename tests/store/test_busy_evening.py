@@ -30,7 +30,9 @@ def clock() -> Clock:
     return Clock()
 
 
-async def test_people_are_told_when_it_starts_and_when_it_is_done(store: Store, clock: Clock) -> None:
+async def test_estimated_times_to_start_and_end_are_close_in_a_busy_evening(
+    store: Store, clock: Clock
+) -> None:
     evening = Evening(store, clock, sizes=SIZES, painters=2, ask_again=1000.0)
     await evening.play(busy_evening(seconds=200, sizes=SIZES, painters=2, load=1.3, people=40, seed=2))
     await store.close()
@@ -40,7 +42,7 @@ async def test_people_are_told_when_it_starts_and_when_it_is_done(store: Store, 
         assert statistics.median(errors) <= 0.25
 
 
-async def test_everybody_gets_their_share_of_a_busy_hour(store: Store, clock: Clock) -> None:
+async def test_a_busy_hour_is_shared_fairly(store: Store, clock: Clock) -> None:
     evening = Evening(store, clock, sizes=ONE_SIZE, painters=1)
     wishes = flood(users=(1,), images=120, steps=(20,), side=128)
     wishes += flood(users=(2, 3), images=80, steps=(10, 30, 50), side=128)

@@ -61,7 +61,7 @@ def test_a_call_returns_and_raises_what_the_program_does(queue: Callable[..., An
     assert queue(threading.get_ident) == queue(threading.get_ident)
 
 
-def test_its_thread_is_another_and_ends_with_it() -> None:
+def test_the_decode_thread_is_separate_and_ends_with_its_owner() -> None:
     queue = DecodeThread()
     thread = queue(threading.current_thread)
     assert thread is not threading.current_thread()

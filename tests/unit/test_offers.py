@@ -61,7 +61,7 @@ def test_a_request_may_start_from_a_picture_and_use_the_loras_on_offer() -> None
         ({"loras": (dataclasses.replace(INK, weight=float("inf")),)}, "lora_weight"),
     ],
 )
-def test_what_is_started_from_and_loras_are_checked(changes: dict[str, object], problem: str) -> None:
+def test_start_pictures_and_loras_are_checked(changes: dict[str, object], problem: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         WITH_LORAS.check(dataclasses.replace(REQUEST, **changes))
     assert caught.value.problem == problem

@@ -72,7 +72,7 @@ def test_the_rows_of_a_host_s_array_are_the_devices_in_turn(mesh: Mesh, program:
     np.testing.assert_array_equal(np.asarray(walked)[:, 0, 0], [2, 5])
 
 
-def test_a_device_that_is_done_goes_on_while_another_works(mesh: Mesh, program: Program) -> None:
+def test_a_finished_device_continues_while_another_works(mesh: Mesh, program: Program) -> None:
     step = replicate(np.float32(1), mesh)
     busy, _ = program(step, *given(mesh, (LONG, 1)))
     again, _ = program(step, busy, given(mesh, (0, 1))[1])
@@ -81,14 +81,14 @@ def test_a_device_that_is_done_goes_on_while_another_works(mesh: Mesh, program: 
     assert not again.is_ready()
 
 
-def test_what_one_device_says_of_its_work_is_raised(mesh: Mesh, program: Program) -> None:
+def test_the_error_of_one_device_is_raised(mesh: Mesh, program: Program) -> None:
     x, turns = given(mesh, (1, 1))
     x.addressable_shards[1].data.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         program(replicate(np.float32(1), mesh), x, turns)
 
 
-def test_where_nothing_can_be_loaded_each_device_has_its_program_compiled(
+def test_if_loading_fails_the_program_is_compiled_for_each_device(
     mesh: Mesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with another JAX, whose programs are other bytes."""

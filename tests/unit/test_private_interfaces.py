@@ -69,7 +69,7 @@ class NotAnalysed(NotCallable):
 
 
 @pytest.mark.parametrize("changed", ["name", "result", "format"])
-def test_programs_that_cannot_be_made_bytes_and_back_are_compiled_on_each_device(
+def test_programs_that_cannot_be_serialized_are_compiled_on_each_device(
     changed: str, mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serialize = serialize_executable.serialize
@@ -91,7 +91,7 @@ def test_programs_that_cannot_be_made_bytes_and_back_are_compiled_on_each_device
 
 
 @pytest.mark.parametrize("made", [NotCallable, NotAnalysed])
-def test_loaded_programs_that_fail_when_they_are_used_are_compiled_after_all(
+def test_loaded_programs_that_fail_on_use_are_compiled(
     made: type[NotCallable], mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     painted(tmp_path, mesh, said)
@@ -102,7 +102,7 @@ def test_loaded_programs_that_fail_when_they_are_used_are_compiled_after_all(
     assert not list(tmp_path.rglob("*.program"))  # else each start would load it, and find the same
 
 
-def test_a_program_from_the_cache_of_jax_is_known_though_its_events_have_other_names(
+def test_a_program_from_jaxs_cache_is_recognised_although_its_events_were_renamed(
     mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = monitoring.record_event

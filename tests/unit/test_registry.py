@@ -69,7 +69,7 @@ def registry_of(device: Device, monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 @pytest.mark.parametrize("order", [("lane", "retry"), ("retry", "lane")])
-def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
+def test_a_lane_decodes_again_in_float32_in_any_order_of_opening(
     order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device = Device()
@@ -94,7 +94,7 @@ def test_after_a_restart_a_step_prepares_the_lane_that_is_served_now(monkeypatch
 
 
 @pytest.mark.parametrize("order", [("lane", "pictures"), ("pictures", "lane")])
-def test_whatever_breaks_start_pictures_the_lane_itself_stays_open(
+def test_a_failure_of_start_pictures_leaves_the_lane_open(
     order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thread = EngineThread({}, clock=lambda: 0.0)

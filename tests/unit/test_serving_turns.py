@@ -49,7 +49,7 @@ class Device:
         self._log.append(f"{self.name} fetched")
 
 
-def test_a_stopped_clock_stands_still_and_goes_on_from_there() -> None:
+def test_a_stopped_clock_resumes_at_its_reading() -> None:
     machine = Machine()
     clock = Clock(machine)
     machine.seconds = 4.0
@@ -63,7 +63,7 @@ def test_a_stopped_clock_stands_still_and_goes_on_from_there() -> None:
     assert (clock(), clock.read().worked) == (5.0, 2.5)
 
 
-def test_who_sleeps_by_a_clock_sleeps_on_while_it_stands_still() -> None:
+def test_a_sleep_lasts_while_its_clock_is_stopped() -> None:
     machine, woken = Machine(), threading.Event()
     clock = Clock(machine)
     machine.seconds = 1.0
@@ -119,7 +119,7 @@ def test_engines_have_the_devices_in_turns_and_see_no_time_of_each_other(order: 
     assert [clocks[name]() for name in order] == [61.0, 30.0 + 20.0 + 1.0], "who has left goes by all time"
 
 
-def test_a_lane_in_turns_is_otherwise_what_it_was() -> None:
+def test_a_lane_in_turns_is_otherwise_unchanged() -> None:
     machine = Machine()
     device = InTurns(Device("one", machine, []), Turns({"one": Clock(machine)}, ["one"]), "one", pictures=2)
     assert (device.seats, device.name) == (2, "one")

@@ -28,11 +28,11 @@ class Fault(Enum):
 class SabotagedLane(DeviceLane):
     """Has the programs of a compiled lane, and seats of its own.
 
-    `fault` breaks the next run, and with it the seats until they are reset; `breaks_after_decoding` the run
-    after the next that finishes a picture, and `breaks_on` every run in which somebody with this seed sits.
-    For as many runs as `shortages` the devices lack memory. Of the next `spoil_pictures` decodings one
-    picture is unreadable; the seed POISON paints what is not a number. Each event in `stuck`, which whatever
-    takes the place of this lane shares, makes one run wait for it.
+    `fault` breaks the next run, and the seats until they are reset. `breaks_after_decoding` breaks the run
+    after the next run that finishes a picture. `breaks_on` breaks every run with a request of this seed.
+    `shortages` is the number of runs that run out of memory. In each of the next `spoil_pictures` decodings
+    one picture is unreadable. The seed POISON gives NaN. Each event in `stuck`, which a replacement of this
+    lane shares, makes one run wait for it.
     """
 
     def __init__(self, lane: DeviceLane) -> None:

@@ -1,4 +1,4 @@
-"""The engine's promises to whoever submits: everybody is answered, once."""
+"""The engine's contract for `submit`: every request is answered exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failure is per image: whoever an error cannot have touched is painted, everybody else is told, once."""
+"""A failure is per image: requests that an error cannot have touched are painted, others fail once."""
 
 from __future__ import annotations
 

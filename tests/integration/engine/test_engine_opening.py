@@ -1,4 +1,4 @@
-"""An engine paints as soon as one lane can; whoever asks for another waits until that one can too."""
+"""An engine paints when its first lane is ready; requests for other lanes wait for their lane."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ MASK = file_of(Pictures.linear_gradient("L").resize((40, 40)))
 
 
 def wish(chance: random.Random) -> Request:
-    """Whatever somebody may ask for."""
+    """Return a random valid request."""
 
     def text() -> str:
         return " ".join(chance.choices(WORDS, k=chance.choice(WORDS_FOR_CHUNKS)))
@@ -85,7 +85,7 @@ def wish(chance: random.Random) -> Request:
 
 
 def test_a_varied_hour_compiles_nothing(engine: Engine) -> None:
-    """People come alone and in crowds; some give up, waiting or half painted."""
+    """Requests arrive alone and in bursts; some are cancelled while they wait or run."""
     chance = random.Random(2026)
     seats = engine.capacity(PLAIN.lane)
     asked: list[tuple[Request, Future[Image]]] = []

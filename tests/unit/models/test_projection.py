@@ -108,7 +108,7 @@ def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool)
 
 
 @pytest.mark.parametrize("loras", [False, True])
-def test_what_stands_beyond_the_lengths_reaches_no_projection(loras: bool) -> None:
+def test_states_beyond_the_lengths_do_not_change_a_projection(loras: bool) -> None:
     network = ProjectedUNet(UNETS["only cross-attention"], loras=loras)
     beyond = np.arange(KEYS)[None, :, None] >= LENGTHS[:, None, None]
     project = quickly(network.project)
@@ -118,7 +118,7 @@ def test_what_stands_beyond_the_lengths_reaches_no_projection(loras: bool) -> No
 
 
 @pytest.mark.parametrize("name", ["SDXL", "only cross-attention"])
-def test_a_step_makes_no_keys_and_values_of_the_prompt(name: str) -> None:
+def test_a_step_with_a_projection_computes_no_keys_and_values_of_the_prompt(name: str) -> None:
     network = ProjectedUNet(UNETS[name])
     projection = jax.eval_shape(network.project, network.parameters, network.context)
 

@@ -141,7 +141,7 @@ def test_scheduler_configuration_passes_through_as_it_is(folder: Path) -> None:
     assert load_checkpoint(str(folder)).scheduler_config == content
 
 
-def test_number_of_heads_wins_over_the_misnamed_key(original: Path, folder: Path) -> None:
+def test_number_of_heads_takes_precedence_over_the_misnamed_key(original: Path, folder: Path) -> None:
     file = folder / "unet" / "config.json"
     renamed = json.loads(file.read_text()) | {"num_attention_heads": 4, "attention_head_dim": 8}
     file.write_text(json.dumps(renamed))
@@ -151,7 +151,7 @@ def test_number_of_heads_wins_over_the_misnamed_key(original: Path, folder: Path
     assert heads == load_checkpoint(str(original)).unet.config["num_attention_heads"] == (4, 4)
 
 
-def test_fingerprint_tells_configurations_apart(original: Path, folder: Path) -> None:
+def test_fingerprint_differs_for_different_configurations(original: Path, folder: Path) -> None:
     file = folder / "scheduler" / "scheduler_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"prediction_type": "v_prediction"}))
 
