@@ -44,7 +44,7 @@ def png(side: int) -> bytes:
 
 
 @dataclass(kw_only=True)
-class Used:
+class ResourceUse:
     """The resources that a process and its children have used."""
 
     processor_seconds: float = 0.0
@@ -52,9 +52,9 @@ class Used:
 
 
 @contextlib.asynccontextmanager
-async def measured(pid: int) -> AsyncIterator[Used]:
+async def measured(pid: int) -> AsyncIterator[ResourceUse]:
     """Measure the use of a process and its children until the context ends; memory counts from the start."""
-    process, used = psutil.Process(pid), Used()
+    process, used = psutil.Process(pid), ResourceUse()
     before, had = processor_seconds(process), resident(process)
 
     async def sample() -> None:

@@ -28,7 +28,7 @@ WAVES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class PeerTask:
     """A task: the checkpoint's folder, the picture's side, and the sampler's settings.
 
     `noise` is a file of the first noise (pictures, c, h, w) of the seeds from 0. `save` is the file for the
@@ -48,10 +48,10 @@ class Told:
 
 
 Measure = Callable[[], tuple[float, float]]
-Painter = Callable[[Told], tuple[int, Measure]]
+Painter = Callable[[PeerTask], tuple[int, Measure]]
 
 
-def paint_ours(told: Told) -> tuple[int, Measure]:
+def paint_ours(told: PeerTask) -> tuple[int, Measure]:
     """Paint with the engine as the bot uses it: requests are submitted, every seat is taken.
 
     A measurement is `WAVES` waves of as many pictures as there are seats, from the end of the first wave to
@@ -97,7 +97,7 @@ def paint_ours(told: Told) -> tuple[int, Measure]:
     return seats, measure
 
 
-def paint_removed(told: Told) -> tuple[int, Measure]:
+def paint_removed(told: PeerTask) -> tuple[int, Measure]:
     """Paint with the removed Flax pipeline, one picture on each device, by the guide's code."""
     import diffusers  # noqa: PLC0415
     import jax  # noqa: PLC0415
@@ -124,7 +124,7 @@ def paint_removed(told: Told) -> tuple[int, Measure]:
     return kept(paint, told, count)
 
 
-def paint_torch(told: Told, *, compiled: bool = False) -> tuple[int, Measure]:
+def paint_torch(told: PeerTask, *, compiled: bool = False) -> tuple[int, Measure]:
     """Paint with `diffusers` on torch, in batches, with as many threads as cores."""
     import torch  # noqa: PLC0415
     from diffusers import DDIMScheduler, DiffusionPipeline, EulerDiscreteScheduler  # noqa: PLC0415
@@ -161,7 +161,7 @@ def paint_torch(told: Told, *, compiled: bool = False) -> tuple[int, Measure]:
     return kept(paint, told, told.batch)
 
 
-def kept(paint: Callable[[], Any], told: Told, count: int) -> tuple[int, Measure]:
+def kept(paint: Callable[[], Any], told: PeerTask, count: int) -> tuple[int, Measure]:
     """Paint once and save the pictures; return the measure of a call. `paint` returns values from 0 to 1."""
     pictures = np.asarray(paint(), np.float32).reshape(count, told.side, told.side, 3)
     np.save(told.save, np.round(pictures * 255).astype(np.uint8))
@@ -187,7 +187,7 @@ def main(name: str) -> None:
     warnings.simplefilter("ignore")
     answers = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
-        told = Told(**json.loads(sys.stdin.readline()))
+        told = PeerTask(**json.loads(sys.stdin.readline()))
         begun = time.perf_counter()
         count, measure = PAINTERS[name](told)
         first = {"seconds": time.perf_counter() - begun, "count": count}

@@ -208,7 +208,7 @@ def environment() -> Path:
     return python
 
 
-class Painter:
+class PainterProcess:
     """A process that paints with one library."""
 
     def __init__(self, python: str | Path, module: str, folder: Path) -> None:
@@ -248,9 +248,12 @@ class Painter:
 
 
 @contextmanager
-def painters(folder: Path) -> Iterator[tuple[Painter, Painter]]:
+def painters(folder: Path) -> Iterator[tuple[PainterProcess, PainterProcess]]:
     """Yield the removed library's painter and ours."""
-    both = Painter(environment(), "diffusers", folder), Painter(sys.executable, "sdjax_engine", folder)
+    both = (
+        PainterProcess(environment(), "diffusers", folder),
+        PainterProcess(sys.executable, "sdjax_engine", folder),
+    )
     try:
         yield both
     finally:
@@ -270,7 +273,9 @@ def draw_pictures(folder: Path) -> dict[str, str]:
     return {name: str(file) for name, file in files.items()}
 
 
-def compare(case: Case, removed: Painter, ours: Painter, folders: Mapping[str, str], *, pairs: int) -> None:
+def compare(
+    case: Case, removed: PainterProcess, ours: PainterProcess, folders: Mapping[str, str], *, pairs: int
+) -> None:
     """Print one line of the table."""
     theirs, their_first = removed.paint(case, folders)
     mine, my_first = ours.paint(case, folders)

@@ -31,7 +31,7 @@ class Tensor(np.ndarray):
         return np.asarray(self)
 
 
-class Described:
+class ShapesOnly:
     """A network that returns shapes in place of the random parameters that the conversion initialises."""
 
     def __init__(self, model: Any) -> None:
@@ -42,7 +42,7 @@ class Described:
 
 
 def convert_diffusers(kind: Any, folder: Path) -> None:
-    model = Described(kind.from_config(kind.load_config(folder)))
+    model = ShapesOnly(kind.from_config(kind.load_config(folder)))
     tensors = load_file(folder / "diffusion_pytorch_model.safetensors")
     params = convert_pytorch_state_dict_to_flax(
         {name: each.view(Tensor) for name, each in tensors.items()}, model

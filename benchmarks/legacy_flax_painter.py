@@ -31,7 +31,7 @@ from PIL import Image
 PROMPT = "a red circle on a white background"
 
 
-class Painter:
+class GuidePainter:
     """The pipelines of one library, each loaded once."""
 
     def __init__(self, module: str) -> None:
@@ -72,7 +72,7 @@ def main(module: str) -> None:
     answers = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
         jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)))
-        painter = Painter(module)
+        painter = GuidePainter(module)
         for line in sys.stdin:
             print(json.dumps(painter.paint(json.loads(line))), file=answers, flush=True)
 

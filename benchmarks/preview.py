@@ -44,7 +44,7 @@ SOME = 200  # repetitions of the host's own work
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class PreviewWorkload:
     """The workload: pictures of this side with this number of steps."""
 
     source: Path
@@ -91,7 +91,7 @@ class Measured:
     previews: int
 
 
-def paint(engine: Engine, work: Work, *, previews: bool) -> Measured:
+def paint(engine: Engine, work: PreviewWorkload, *, previews: bool) -> Measured:
     """Paint the pictures once."""
     told: list[Progress] = []
     began, worked = time.perf_counter(), time.process_time()
@@ -108,7 +108,7 @@ def paint(engine: Engine, work: Work, *, previews: bool) -> Measured:
     )
 
 
-def measure(work: Work, *, seconds: float, rounds: int, cache: Path, decoder: Path | None) -> None:
+def measure(work: PreviewWorkload, *, seconds: float, rounds: int, cache: Path, decoder: Path | None) -> None:
     """Open an engine that makes previews at most every `seconds`, and print the ratios."""
     spec = ModelSpec(
         offer=work.offer,
@@ -210,7 +210,7 @@ def main() -> None:
     stolen = Stolen()
     with tempfile.TemporaryDirectory() as room:
         named = wanted.checkpoint in ("demo", "sd15")
-        work = Work(
+        work = PreviewWorkload(
             source=checkpoint(wanted.checkpoint, Path(room)) if named else Path(wanted.checkpoint),
             side=wanted.side,
             steps=wanted.steps or (4 if large else 50),

@@ -32,7 +32,7 @@ from sdjax_engine.request import Request, Sampler
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class SigningCost:
     """One round: seconds to save and to sign, and bytes before and after."""
 
     saved: float
@@ -65,7 +65,7 @@ def request(seed: int, side: int) -> Request:
     )
 
 
-def measure(signing: Signing, seed: int, side: int) -> Cost:
+def measure(signing: Signing, seed: int, side: int) -> SigningCost:
     """Save and sign one picture; raises SystemExit if the reader rejects the manifest."""
     pixels = picture(seed, side)
     begun = time.perf_counter()
@@ -74,7 +74,7 @@ def measure(signing: Signing, seed: int, side: int) -> Cost:
     signed = signing.signed(file)
     ended = time.perf_counter()
     check(signed, file)
-    return Cost(saved=saved - begun, signed=ended - saved, before=len(file), after=len(signed))
+    return SigningCost(saved=saved - begun, signed=ended - saved, before=len(file), after=len(signed))
 
 
 def check(signed: bytes, file: bytes) -> None:

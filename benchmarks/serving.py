@@ -46,7 +46,7 @@ from serving_costs import measure_costs
 from serving_devices import Cost, Costs
 from serving_engine import open_engine, serve_in_turns
 from serving_simulation import Simulation, simulate
-from serving_turns import Clock
+from serving_turns import StoppableClock
 from serving_whole_batch import Seating
 
 ROOT = Path(__file__).parents[1]
@@ -186,7 +186,7 @@ def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
         "seats_per_device": seats,
         "cache_dir": cache,
     }
-    clocks = {seating: Clock() for seating in Seating}
+    clocks = {seating: StoppableClock() for seating in Seating}
     with open_engine(**conditions, clock=clocks[Seating.STEP]) as step:
         costs = measure_costs(step)
         answer: dict[str, Any] = {"costs": dataclasses.asdict(costs)}

@@ -22,7 +22,7 @@ eight would take 1.68 times the work of its pictures, not 1.84 times."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrival:
+class TimedArrival:
     """A request of `user` at the time `at`, in seconds from the start; every `seed` is different."""
 
     at: float
@@ -32,13 +32,13 @@ class Arrival:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Served:
+class ServedArrival:
     """The service of an arrival: it took a seat at `seated` and was answered at `finished`.
 
     `worked` is the processor time of a real engine's process until `finished`, in seconds.
     """
 
-    arrival: Arrival
+    arrival: TimedArrival
     seated: float
     finished: float
     worked: float = 0.0
@@ -54,7 +54,7 @@ class Served:
         return self.seated - self.arrival.at
 
 
-def poisson(mix: Sequence[int], *, count: int, rate: float, seed: int = 1) -> list[Arrival]:
+def poisson(mix: Sequence[int], *, count: int, rate: float, seed: int = 1) -> list[TimedArrival]:
     """Return `count` arrivals, on average `rate` a second.
 
     Another rate scales the same gaps: users, steps and seeds stay the same.
@@ -63,16 +63,17 @@ def poisson(mix: Sequence[int], *, count: int, rate: float, seed: int = 1) -> li
     gaps = (draw.expovariate(1.0) / rate for _ in range(count))
     people = _people(mix, seed=seed)
     return [
-        Arrival(at=at, user=user, seed=number, steps=steps)
+        TimedArrival(at=at, user=user, seed=number, steps=steps)
         for number, (at, (user, steps)) in enumerate(zip(itertools.accumulate(gaps), people, strict=False))
     ]
 
 
-def backlog(mix: Sequence[int], *, count: int, seed: int = 1) -> list[Arrival]:
+def backlog(mix: Sequence[int], *, count: int, seed: int = 1) -> list[TimedArrival]:
     """Return `count` arrivals at the time 0: a full queue."""
     people = itertools.islice(_people(mix, seed=seed), count)
     return [
-        Arrival(at=0.0, user=user, seed=number, steps=steps) for number, (user, steps) in enumerate(people)
+        TimedArrival(at=0.0, user=user, seed=number, steps=steps)
+        for number, (user, steps) in enumerate(people)
     ]
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from serving_arrivals import MIXES, Arrival, Served, backlog, poisson
+from serving_arrivals import MIXES, ServedArrival, TimedArrival, backlog, poisson
 from serving_ideal import step_level, whole_batch
 from serving_simulation import Simulation, simulate
 from serving_statistics import Figures, figures, throughput
 from serving_whole_batch import Seating
 
-Serve = Callable[[Sequence[Arrival], Sequence[Seating]], Mapping[Seating, Sequence[Served]]]
+Serve = Callable[[Sequence[TimedArrival], Sequence[Seating]], Mapping[Seating, Sequence[ServedArrival]]]
 """Serves the same arrivals by each policy, in this order."""
 
 BATCH_WAIT = 10
@@ -72,7 +72,7 @@ def ideal(seats: int, *, evaluation: float = 1.0, slices: int = 1) -> Serve:
     """Return a server whose only cost is `evaluation` seconds per evaluation of all seats."""
     takes: dict[str, Any] = {"seats": seats, "evaluation": evaluation, "slices": slices}
 
-    def serve(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
+    def serve(seating: Seating, arrivals: Sequence[TimedArrival]) -> list[ServedArrival]:
         if seating is Seating.STEP:
             return step_level(arrivals, **takes)
         return whole_batch(arrivals, **takes, batch_wait=BATCH_WAIT * evaluation)
@@ -84,7 +84,7 @@ def simulated(simulation: Simulation) -> Serve:
     """Return a server with the engine's loop on simulated devices."""
     wait = BATCH_WAIT * simulation.costs.evaluation
 
-    def serve(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
+    def serve(seating: Seating, arrivals: Sequence[TimedArrival]) -> list[ServedArrival]:
         return simulate(simulation.seated(seating, batch_wait=wait), arrivals).served
 
     return _one_after_the_other(serve)
@@ -106,10 +106,14 @@ def print_table(rows: Sequence[tuple[str, Comparison]]) -> None:
         print("".join(f"{at_70[name]:18.2f}" if at_70 else " " * 18 for name in names))
 
 
-def _one_after_the_other(serve: Callable[[Seating, Sequence[Arrival]], Sequence[Served]]) -> Serve:
+def _one_after_the_other(
+    serve: Callable[[Seating, Sequence[TimedArrival]], Sequence[ServedArrival]],
+) -> Serve:
     """Return a server that serves one policy after the other."""
 
-    def each(arrivals: Sequence[Arrival], order: Sequence[Seating]) -> dict[Seating, Sequence[Served]]:
+    def each(
+        arrivals: Sequence[TimedArrival], order: Sequence[Seating]
+    ) -> dict[Seating, Sequence[ServedArrival]]:
         return {seating: serve(seating, arrivals) for seating in order}
 
     return each

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 import jax
-from serving_arrivals import Arrival
+from serving_arrivals import TimedArrival
 from serving_devices import Cost, Costs
 from serving_engine import LONGEST, request_for
 
@@ -70,7 +70,9 @@ class Probe:
         self._device.reset()
 
     def _newcomers(self, seats: range) -> Mapping[int, Prepared]:
-        wishes = {seat: Arrival(at=0.0, user=0, seed=next(self._numbers), steps=LONGEST) for seat in seats}
+        wishes = {
+            seat: TimedArrival(at=0.0, user=0, seed=next(self._numbers), steps=LONGEST) for seat in seats
+        }
         return {
             seat: self._model.prepare(request_for(wish, self._device.lane)) for seat, wish in wishes.items()
         }

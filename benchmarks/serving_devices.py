@@ -45,7 +45,7 @@ class Costs:
 
 
 @dataclass(kw_only=True)
-class Clock:
+class VirtualClock:
     """The host's virtual time."""
 
     now: float = 0.0
@@ -63,7 +63,7 @@ class Clock:
 class SimulatedRun:
     """A run of evaluations that ends at `end`."""
 
-    clock: Clock
+    clock: VirtualClock
     end: float
 
     @property
@@ -80,7 +80,7 @@ class SimulatedRun:
 class SimulatedPicture:
     """A picture that is finished at `end`; its delivery takes `deliver` seconds of the host."""
 
-    clock: Clock
+    clock: VirtualClock
     end: float
     deliver: float
 
@@ -100,7 +100,7 @@ class SimulatedPicture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class DeviceWork:
     """The kind of work of a device from `begin` to `end`."""
 
     device: int
@@ -124,7 +124,7 @@ class SimulatedDevices:
     move_seconds = 0.0
 
     def __init__(
-        self, clock: Clock, costs: Costs, *, devices: int, seats_per_device: int, in_step: bool = False
+        self, clock: VirtualClock, costs: Costs, *, devices: int, seats_per_device: int, in_step: bool = False
     ) -> None:
         self._clock = clock
         self._costs = costs
@@ -132,7 +132,7 @@ class SimulatedDevices:
         self._in_step = in_step
         self._free = [0.0] * devices
         self.seats = devices * seats_per_device
-        self.work: list[Work] = []
+        self.work: list[DeviceWork] = []
 
     def bring(self) -> None:
         """Do nothing: the model is always loaded."""
@@ -195,7 +195,7 @@ class SimulatedDevices:
     def _do(self, kind: str, device: int, seconds: float) -> float:
         begin = max(self._clock.now, self._free[device])
         self._free[device] = begin + seconds
-        self.work.append(Work(device=device, kind=kind, begin=begin, end=begin + seconds))
+        self.work.append(DeviceWork(device=device, kind=kind, begin=begin, end=begin + seconds))
         return begin + seconds
 
     def _waves(self, seats: Iterable[int]) -> list[dict[int, int]]:

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from serving_arrivals import Arrival, Served
-from serving_turns import Clock, InTurns, Turns
+from serving_arrivals import ServedArrival, TimedArrival
+from serving_turns import InTurns, StoppableClock, Turns
 from serving_whole_batch import Seating, WholeBatchSeats
 
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -64,7 +64,7 @@ def open_engine(
     return Engine.open(config, report=lambda _line: None, clock=clock, new_seats=seats)
 
 
-def request_for(arrival: Arrival, lane: Lane) -> Request:
+def request_for(arrival: TimedArrival, lane: Lane) -> Request:
     """Return the request of an arrival: each user has a prompt, each picture a seed."""
     return Request(
         prompt=f"a red circle on a white background, number {arrival.seed} of user {arrival.user}",
@@ -78,23 +78,23 @@ def request_for(arrival: Arrival, lane: Lane) -> Request:
     )
 
 
-def serve(engine: Engine, arrivals: Sequence[Arrival], clock: Clock) -> list[Served]:
+def serve(engine: Engine, arrivals: Sequence[TimedArrival], clock: StoppableClock) -> list[ServedArrival]:
     """Submit each arrival at its time, and return when all are answered.
 
     `clock` is the engine's clock.
     """
     [lane] = engine.lanes
     requests = [request_for(arrival, lane) for arrival in arrivals]
-    served: list[Served] = []
+    served: list[ServedArrival] = []
     every = threading.Semaphore(0)
     begun = clock()
 
-    def write_down(arrival: Arrival, future: Future[Image]) -> None:
+    def write_down(arrival: TimedArrival, future: Future[Image]) -> None:
         now = clock.read()
         finished = now.seconds - begun
         try:
             seated = finished - future.result().seconds
-            served.append(Served(arrival=arrival, seated=seated, finished=finished, worked=now.worked))
+            served.append(ServedArrival(arrival=arrival, seated=seated, finished=finished, worked=now.worked))
         finally:
             every.release()
 
@@ -109,17 +109,17 @@ def serve(engine: Engine, arrivals: Sequence[Arrival], clock: Clock) -> list[Ser
 
 def serve_in_turns(
     engines: Mapping[Seating, Engine],
-    clocks: Mapping[Seating, Clock],
-    arrivals: Sequence[Arrival],
+    clocks: Mapping[Seating, StoppableClock],
+    arrivals: Sequence[TimedArrival],
     order: Sequence[Seating],
-) -> dict[Seating, list[Served]]:
+) -> dict[Seating, list[ServedArrival]]:
     """Serve the arrivals with each engine, in turns of some pictures, and return when all are served.
 
     `clocks` are the engines' clocks.
     """
     turns, turns_of_each = Turns(clocks, order), 4
 
-    def one(seating: Seating) -> list[Served]:
+    def one(seating: Seating) -> list[ServedArrival]:
         [queue] = engines[seating]._thread.queues.values()
         device: Any = queue.device
         pictures = max(1, min(ROUNDS_IN_TURN * device.seats, len(arrivals) // turns_of_each))

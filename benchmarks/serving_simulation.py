@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from serving_arrivals import Arrival, Served
-from serving_devices import LANE, Clock, Costs, SimulatedDevices, Work
+from serving_arrivals import ServedArrival, TimedArrival
+from serving_devices import LANE, Costs, DeviceWork, SimulatedDevices, VirtualClock
 from serving_whole_batch import Seating, WholeBatchSeats
 
 from sdjax_engine.model.prepare import Prepared, TokenizedText
@@ -49,7 +49,7 @@ class Simulation:
         """Return this simulation with another policy of seating."""
         return replace(self, seating=seating, batch_wait=batch_wait)
 
-    def queue(self, clock: Clock) -> LaneQueue:
+    def queue(self, clock: VirtualClock) -> LaneQueue:
         """Return an empty lane queue. Whole batches are run by all devices in step, as one padded batch."""
         whole = self.seating is Seating.WHOLE_BATCH
         shape = {"devices": self.devices, "seats_per_device": self.seats_per_device}
@@ -63,8 +63,8 @@ class Simulation:
 class Outcome:
     """All served arrivals, and the devices' work until `ended`."""
 
-    served: list[Served]
-    work: list[Work]
+    served: list[ServedArrival]
+    work: list[DeviceWork]
     ended: float
 
     def shares(self, devices: int) -> dict[str, float]:
@@ -76,12 +76,12 @@ class Outcome:
         return {kind: seconds / until / devices for kind, seconds in spent.items()}
 
 
-def simulate(simulation: Simulation, arrivals: Sequence[Arrival]) -> Outcome:
+def simulate(simulation: Simulation, arrivals: Sequence[TimedArrival]) -> Outcome:
     """Serve these arrivals with the engine's loop."""
-    clock = Clock()
+    clock = VirtualClock()
     queue = simulation.queue(clock)
     scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
-    coming, served = deque(arrivals), list[Served]()
+    coming, served = deque(arrivals), list[ServedArrival]()
     while coming or scheduler.occupied:
         while coming and coming[0].at <= clock.now:
             scheduler.join(_ticket(coming.popleft(), served, clock))
@@ -96,7 +96,7 @@ def simulate(simulation: Simulation, arrivals: Sequence[Arrival]) -> Outcome:
     return Outcome(served=served, work=queue.device.work, ended=clock.now)
 
 
-def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> PendingRequest:
+def _ticket(arrival: TimedArrival, served: list[ServedArrival], clock: VirtualClock) -> PendingRequest:
     request = Request(
         prompt="anything",
         seed=arrival.seed,
@@ -125,7 +125,9 @@ def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> PendingRequ
     return pending
 
 
-def _write_down(arrival: Arrival, served: list[Served], clock: Clock, future: Future[Image]) -> None:
+def _write_down(
+    arrival: TimedArrival, served: list[ServedArrival], clock: VirtualClock, future: Future[Image]
+) -> None:
     finished = clock.now
     seated = finished - future.result().seconds
-    served.append(Served(arrival=arrival, seated=seated, finished=finished))
+    served.append(ServedArrival(arrival=arrival, seated=seated, finished=finished))

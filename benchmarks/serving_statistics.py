@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serving_arrivals import Served
+from serving_arrivals import ServedArrival
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Figures:
     slowest_user: float
 
 
-def figures(served: Sequence[Served]) -> Figures:
+def figures(served: Sequence[ServedArrival]) -> Figures:
     """Return the figures of all served arrivals."""
     latencies = [each.latency for each in served]
     users: dict[int, list[float]] = defaultdict(list)
@@ -47,7 +47,7 @@ class Throughput:
     per_work: float
 
 
-def throughput(served: Sequence[Served], *, seats: int) -> Throughput:
+def throughput(served: Sequence[ServedArrival], *, seats: int) -> Throughput:
     """Return the throughput of a backlog while all seats were taken.
 
     It is counted between answers, in whole rounds of the seats: from the last answer of the second round (of

@@ -26,7 +26,7 @@ def machine_time() -> Reading:
     return Reading(time.perf_counter(), time.process_time())
 
 
-class Clock:
+class StoppableClock:
     """A clock that can be stopped; it can be read from any thread."""
 
     def __init__(self, now: Callable[[], Reading] = machine_time) -> None:
@@ -67,7 +67,7 @@ class Clock:
 class Turns:
     """The order of turns: the clocks of the others are stopped."""
 
-    def __init__(self, clocks: Mapping[Hashable, Clock], order: Sequence[Hashable]) -> None:
+    def __init__(self, clocks: Mapping[Hashable, StoppableClock], order: Sequence[Hashable]) -> None:
         self._clocks = clocks
         self._line = deque(order)
         self._moved = threading.Condition()

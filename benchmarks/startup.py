@@ -139,7 +139,7 @@ def start_removed(options: argparse.Namespace, folder: Path) -> Figures:
     arguments = {"num_inference_steps": options.steps, "guidance_scale": options.guidance}
     case = legacy_flax.Case(checkpoint="demo", scheduler="DDIM", arguments=arguments)
     begun = time.time()
-    painter = legacy_flax.Painter(legacy_flax.environment(), "diffusers", folder)
+    painter = legacy_flax.PainterProcess(legacy_flax.environment(), "diffusers", folder)
     painter.paint(case, {"demo": options.checkpoint})
     seconds = time.time() - begun
     painter.close()

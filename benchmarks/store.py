@@ -21,10 +21,20 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from conditions import print_conditions
-from store_evening import Clock, Evening, Size, busy_evening, flood, jain
+from store_evening import EveningClock, SimulatedEvening, Size, busy_evening, flood, jain
 from store_load import load_run
 from store_servers import postgresql
-from store_verbs import SEATS, USERS, VARIANTS, Crowd, Samples, latencies, paused_latencies, rate, whole_lives
+from store_verbs import (
+    SEATS,
+    USERS,
+    VARIANTS,
+    RequestSource,
+    Samples,
+    latencies,
+    paused_latencies,
+    rate,
+    whole_lives,
+)
 
 from bot.store import Store
 
@@ -57,7 +67,7 @@ def commit_milliseconds(folder: Path, synchronous: str) -> float:
 async def growth(url: str) -> None:
     """Print jobs per second, and the time of each verb with more and more waiting images."""
     store = await Store.open(url)
-    crowd = Crowd(store)
+    crowd = RequestSource(store)
     print(f"whole lives, one after the other: {await whole_lives(crowd, LIVES):.0f} jobs/s")
     found: dict[int, Samples] = {}
     for waiting in WAITING:
@@ -88,9 +98,9 @@ async def vacuum(store: Store) -> None:
 
 async def told_and_had(folder: Path) -> None:
     """Print the errors of the estimated waits in a busy evening."""
-    clock = Clock()
+    clock = EveningClock()
     store = await Store.open(f"sqlite+aiosqlite:///{folder / 'evening.sqlite3'}", clock=clock)
-    evening = Evening(store, clock, sizes=SIZES, painters=2, ask_again=60.0)
+    evening = SimulatedEvening(store, clock, sizes=SIZES, painters=2, ask_again=60.0)
     wishes = busy_evening(seconds=1200, sizes=SIZES, painters=2, load=1.3, people=100, seed=1)
     await evening.play(wishes)
     await store.close()
@@ -109,9 +119,9 @@ async def told_and_had(folder: Path) -> None:
 
 async def shares(folder: Path) -> None:
     """Print each person's share of an hour in which all had waiting work."""
-    clock = Clock()
+    clock = EveningClock()
     store = await Store.open(f"sqlite+aiosqlite:///{folder / 'shares.sqlite3'}", clock=clock)
-    evening = Evening(store, clock, sizes=ONE_SIZE, painters=1)
+    evening = SimulatedEvening(store, clock, sizes=ONE_SIZE, painters=1)
     people = range(1, 9)
     wishes = [w for u in people for w in flood(users=(u,), images=600, steps=(10 + u, 40 - 2 * u), side=512)]
     await evening.play(wishes, until=3900.0)

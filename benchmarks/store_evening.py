@@ -25,7 +25,7 @@ RUN_SECONDS = 0.5  # the longest run of one lane
 BEGINNING = 1_000_000.0
 
 
-class Clock:
+class EveningClock:
     """Virtual seconds since the epoch."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Wish:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class ShownTimes:
     """An estimate that a person was shown: when, and the seconds to the start and to the end."""
 
     at: float
@@ -66,12 +66,12 @@ class Told:
 
 
 @dataclass(kw_only=True)
-class Asked:
+class EveningRequest:
     """One request: its estimates, and when its pictures were started and finished."""
 
     wish: Wish
     job_id: str
-    told: list[Told] = field(default_factory=list)
+    told: list[ShownTimes] = field(default_factory=list)
     seated_at: float | None = None
     finished_at: float | None = None
 
@@ -89,7 +89,7 @@ class Asked:
 
 
 @dataclass(kw_only=True)
-class Seated:
+class SeatedImage:
     """An image on a seat."""
 
     claim: Claim
@@ -97,16 +97,16 @@ class Seated:
     step: int = 0
 
 
-class Painter:
+class SimulatedPainter:
     """A worker with simulated devices."""
 
-    def __init__(self, name: str, evening: Evening) -> None:
+    def __init__(self, name: str, evening: SimulatedEvening) -> None:
         self.name = name
         self.busy = False
         self.hungry = True  # there may be new work or free seats since the last claim
         self._evening = evening
         self._line: dict[Lane, deque[Claim]] = {lane: deque() for lane in evening.sizes}
-        self._seats: dict[Lane, list[Seated]] = {lane: [] for lane in evening.sizes}
+        self._seats: dict[Lane, list[SeatedImage]] = {lane: [] for lane in evening.sizes}
         self._shares: LaneShares[Lane] = LaneShares()
 
     async def announce(self) -> None:
@@ -124,7 +124,7 @@ class Painter:
         await self._claim()
         for lane, line in self._line.items():
             while line and len(self._seats[lane]) < self._evening.sizes[lane].seats:
-                self._seats[lane].append(Seated(claim=line[0], at=self._evening.clock.now))
+                self._seats[lane].append(SeatedImage(claim=line[0], at=self._evening.clock.now))
                 self._evening.seated(line.popleft())
         wanted = {
             lane: Demand(seats=min(len(seats) + len(self._line[lane]), self._evening.sizes[lane].seats))
@@ -165,18 +165,24 @@ class Painter:
         await self.turn()
 
 
-class Evening:
+class SimulatedEvening:
     """Runs requests against a store and painters, and records estimates and results."""
 
     def __init__(
-        self, store: Store, clock: Clock, *, sizes: Sequence[Size], painters: int, ask_again: float = 0.0
+        self,
+        store: Store,
+        clock: EveningClock,
+        *,
+        sizes: Sequence[Size],
+        painters: int,
+        ask_again: float = 0.0,
     ) -> None:
         self.store = store
         self.clock = clock
         self.sizes = {_recipe(size.side, 1, 1).lane: size for size in sizes}
-        self.asked: dict[str, Asked] = {}
+        self.asked: dict[str, EveningRequest] = {}
         self.got: list[tuple[float, int, float]] = []
-        self._painters = [Painter(f"painter-{number}", self) for number in range(painters)]
+        self._painters = [SimulatedPainter(f"painter-{number}", self) for number in range(painters)]
         self._ask_again = ask_again
         self._events: list[tuple[float, int, Callable[[], Awaitable[None]]]] = []
         self._order = count()
@@ -227,7 +233,7 @@ class Evening:
         async def ask() -> None:
             recipe = _recipe(wish.side, wish.steps, wish.variants)
             job = await self.store.jobs.enqueue(recipe, origin(number, wish.user_id), weight=wish.weight)
-            self.asked[job.id] = Asked(wish=wish, job_id=job.id)
+            self.asked[job.id] = EveningRequest(wish=wish, job_id=job.id)
             await self._tell(job)
             for painter in self._painters:
                 painter.hungry = True
@@ -245,7 +251,7 @@ class Evening:
                 await painter.tell_steps()
         position = await self.store.positions.of(job.id)
         if position.seconds is not None and position.end is not None:
-            told = Told(at=self.clock.now, start=position.seconds, end=position.end)
+            told = ShownTimes(at=self.clock.now, start=position.seconds, end=position.end)
             self.asked[job.id].told.append(told)
 
         async def again() -> None:

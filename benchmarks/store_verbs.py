@@ -47,7 +47,7 @@ def request(number: int, user_id: int, *, variants: int) -> tuple[Recipe, Origin
     return recipe, replace(origin(number, user_id), guild_id=number % 7)
 
 
-class Crowd:
+class RequestSource:
     """Makes requests without end: people in turn, steps and sizes mixed."""
 
     def __init__(self, store: Store) -> None:
@@ -88,7 +88,7 @@ class Crowd:
                     await connection.execute(sa.insert(table), rows[start : start + 1000])
 
 
-async def whole_lives(crowd: Crowd, jobs: int) -> float:
+async def whole_lives(crowd: RequestSource, jobs: int) -> float:
     """Return jobs per second, one after the other, from enqueue to a settled delivery."""
     began = time.perf_counter()
     for _ in range(jobs):
@@ -101,7 +101,7 @@ async def whole_lives(crowd: Crowd, jobs: int) -> float:
     return jobs / (time.perf_counter() - began)
 
 
-async def rate(crowd: Crowd, requests: int) -> float:
+async def rate(crowd: RequestSource, requests: int) -> float:
     """Return enqueued requests per second, one after the other."""
     began = time.perf_counter()
     for _ in range(requests):
@@ -109,7 +109,7 @@ async def rate(crowd: Crowd, requests: int) -> float:
     return requests / (time.perf_counter() - began)
 
 
-async def latencies(crowd: Crowd) -> Samples:
+async def latencies(crowd: RequestSource) -> Samples:
     """Return the median milliseconds of the verbs; the number of waiting images is the same afterwards."""
     store = crowd.store
     lanes = [(await crowd.ask()).recipe.lane for _ in SIZES]
@@ -131,7 +131,7 @@ async def latencies(crowd: Crowd) -> Samples:
     return found
 
 
-async def paused_latencies(crowd: Crowd) -> Samples:
+async def paused_latencies(crowd: RequestSource) -> Samples:
     """Return the median milliseconds of pause, resume, and claim while six of seven servers are paused."""
     store = crowd.store
     found: Samples = {}

@@ -20,7 +20,7 @@ HOST = "engine: "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class TraceSpan:
     """A piece of work, `what`, from `begin` to `end` in seconds."""
 
     what: str
@@ -37,8 +37,8 @@ class Span:
 class Timeline:
     """The programs of each device in order, and the host's work, from `begin` to `end`."""
 
-    devices: dict[int, list[Span]]
-    host: list[Span]
+    devices: dict[int, list[TraceSpan]]
+    host: list[TraceSpan]
     begin: float
     end: float
 
@@ -51,20 +51,20 @@ class Timeline:
         """Return the share of the time in which a device ran a program."""
         return sum(span.seconds for span in self.devices[device]) / self.seconds
 
-    def gaps(self, device: int) -> list[Span]:
+    def gaps(self, device: int) -> list[TraceSpan]:
         """Return when a device was idle, and the programs before and after."""
         return [
-            Span(what=f"{before.what} to {after.what}", begin=before.end, end=after.begin)
+            TraceSpan(what=f"{before.what} to {after.what}", begin=before.end, end=after.begin)
             for before, after in pairwise(self.devices[device])
             if after.begin > before.end
         ]
 
-    def meanwhile(self, gap: Span) -> Iterator[Span]:
+    def meanwhile(self, gap: TraceSpan) -> Iterator[TraceSpan]:
         """Yield the host's work in a gap."""
         for span in self.host:
             begin, end = max(gap.begin, span.begin), min(gap.end, span.end)
             if begin < end:
-                yield Span(what=span.what, begin=begin, end=end)
+                yield TraceSpan(what=span.what, begin=begin, end=end)
 
 
 def read_timeline(folder: Path) -> Timeline:
@@ -83,9 +83,9 @@ def read_timeline(folder: Path) -> Timeline:
     )
 
 
-def _operations(events: Iterable[dict[str, Any]]) -> dict[int, dict[tuple[str, str], list[Span]]]:
+def _operations(events: Iterable[dict[str, Any]]) -> dict[int, dict[tuple[str, str], list[TraceSpan]]]:
     """Return XLA's operations: device → (program, execution) → operations."""
-    found: dict[int, dict[tuple[str, str], list[Span]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[int, dict[tuple[str, str], list[TraceSpan]]] = defaultdict(lambda: defaultdict(list))
     for event in events:
         told = event.get("args") or {}
         if "hlo_op" in told and "device_ordinal" in told:
@@ -94,32 +94,32 @@ def _operations(events: Iterable[dict[str, Any]]) -> dict[int, dict[tuple[str, s
     return found
 
 
-def _programs(executions: dict[tuple[str, str], list[Span]]) -> list[Span]:
+def _programs(executions: dict[tuple[str, str], list[TraceSpan]]) -> list[TraceSpan]:
     """Return each execution from its first operation to its last; they do not overlap."""
     spans = sorted(
         (min(each.begin for each in operations), max(each.end for each in operations), what)
         for (what, _), operations in executions.items()
     )
-    programs: list[Span] = []
+    programs: list[TraceSpan] = []
     for begin, end, what in spans:
         free = programs[-1].end if programs else begin
-        programs.append(Span(what=what, begin=max(begin, free), end=max(end, free)))
+        programs.append(TraceSpan(what=what, begin=max(begin, free), end=max(end, free)))
     return programs
 
 
-def _annotations(events: Iterable[dict[str, Any]]) -> list[Span]:
+def _annotations(events: Iterable[dict[str, Any]]) -> list[TraceSpan]:
     spans = [
         _span(event["name"].removeprefix(HOST), event) for event in events if event["name"].startswith(HOST)
     ]
     return sorted(spans, key=lambda span: span.begin)
 
 
-def _span(what: str, event: dict[str, Any]) -> Span:
+def _span(what: str, event: dict[str, Any]) -> TraceSpan:
     begin = event["ts"] / 1e6
-    return Span(what=what, begin=begin, end=begin + event["dur"] / 1e6)
+    return TraceSpan(what=what, begin=begin, end=begin + event["dur"] / 1e6)
 
 
-def _within(spans: Sequence[Span], begin: float, end: float) -> Iterator[Span]:
+def _within(spans: Sequence[TraceSpan], begin: float, end: float) -> Iterator[TraceSpan]:
     for span in spans:
         if begin <= span.begin and span.end <= end:
             yield span

@@ -26,7 +26,7 @@ from sdjax_engine.weights import load_checkpoint
 Pixels = npt.NDArray[np.float32]
 
 
-class Painter:
+class LanePainter:
     """A checkpoint, its lanes compiled when they are first wanted; all requests of one call share a lane."""
 
     def __init__(

@@ -46,7 +46,7 @@ main()
 
 
 @dataclass(kw_only=True)
-class Scene:
+class FaultScene:
     """The sandbox, the two processes, Mina who asks, and an operator who looks."""
 
     sandbox: Sandbox
@@ -112,14 +112,14 @@ def _has_picture(message: Message) -> bool:
 @contextlib.asynccontextmanager
 async def on_stage(
     sandbox: Sandbox, folder: Path, *, cache: Path, checkpoint: Path, database: str = ""
-) -> AsyncIterator[Scene]:
+) -> AsyncIterator[FaultScene]:
     """Start both processes, and end them with a SIGTERM that must leave nothing undone."""
     common = {"cache": cache, "checkpoint": str(checkpoint), "database": database}
     program = ("-c", PROGRAM)
     front = write_role(folder, "front", sandbox, program=program, **common)
     worker = write_role(folder, "worker", sandbox, program=program, **common)
     async with alive([front, worker]) as operator, Member(sandbox.address, "Mina") as mina:
-        yield Scene(sandbox=sandbox, front=front, worker=worker, mina=mina, operator=operator)
+        yield FaultScene(sandbox=sandbox, front=front, worker=worker, mina=mina, operator=operator)
 
 
 def send(role: Role, number: signal.Signals) -> None:

@@ -19,8 +19,8 @@ from jax.typing import DTypeLike
 from sdjax_engine.denoising.noise import as_threefry, usual_bits
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.guide import spread
-from sdjax_engine.guide.calls import Form, Inputs, guidance_of, is_guided
-from sdjax_engine.guide.networks import UnboundNetwork, Params, as_removed, take_apart
+from sdjax_engine.guide.calls import Inputs, ProgramForm, guidance_of, is_guided
+from sdjax_engine.guide.networks import Params, UnboundNetwork, as_removed, take_apart
 from sdjax_engine.guide.painting import Bound, Condition, Shown, Start, checked, decode, latents_of
 from sdjax_engine.guide.pictures import to_pil
 from sdjax_engine.guide.sampling import Sampling, channels_first, channels_last, normal
@@ -168,8 +168,8 @@ class FlaxDiffusionPipeline:
         neg_prompt_ids: Any,
         latents_only: bool = False,
         **arrays: Any,
-    ) -> tuple[Inputs, Form]:
-        """Return a call's arrays and the `Form` of its program; `arrays` are further fields of `Inputs`."""
+    ) -> tuple[Inputs, ProgramForm]:
+        """Return a call's arrays and its `ProgramForm`; `arrays` are further fields of `Inputs`."""
         height, width = self._size(*size)
         inputs = Inputs(
             prompt_ids=prompt_ids,
@@ -178,7 +178,7 @@ class FlaxDiffusionPipeline:
             guidance_scale=guidance_of(guidance_scale, prompt_ids.shape[: -self.ids_axes]),
             **arrays,
         )
-        form = Form(
+        form = ProgramForm(
             height=height,
             width=width,
             guided=is_guided(guidance_scale),
@@ -212,14 +212,14 @@ class FlaxDiffusionPipeline:
     # The arithmetic of one device: pure JAX.
 
     @abstractmethod
-    def _condition(self, bound: Bound, inputs: Inputs, form: Form) -> Condition:
+    def _condition(self, bound: Bound, inputs: Inputs, form: ProgramForm) -> Condition:
         """Return the UNet's conditioning."""
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:  # noqa: ARG002
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:  # noqa: ARG002
         """Return the first latents: noise, unless a pipeline starts from a picture."""
         return Start(self._noise(inputs, form) * sampling.init_noise_sigma)
 
-    def _noise(self, inputs: Inputs, form: Form, dtype: DTypeLike = jnp.float32) -> jax.Array:
+    def _noise(self, inputs: Inputs, form: ProgramForm, dtype: DTypeLike = jnp.float32) -> jax.Array:
         """Return standard noise (n, h, w, c): the call's own, or drawn from the call's key."""
         scale, channels = self.vae_scale_factor, int(self.vae.config["latent_channels"])
         shape = (inputs.prompt_ids.shape[0], form.height // scale, form.width // scale, channels)
@@ -230,7 +230,7 @@ class FlaxDiffusionPipeline:
             raise ValueError(f"Unexpected latents shape, got {inputs.noise.shape}, expected {expected}")
         return channels_last(inputs.noise)
 
-    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form) -> jax.Array:
+    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> jax.Array:
         """Return the pictures (n, height, width, 3) from 0 to 1 float32, or latents (n, c, h, w)."""
         bound = Bound(
             text_encoders=tuple(getattr(self, name).bind(params[name]) for name in self.text_encoder_names),
@@ -248,7 +248,7 @@ class FlaxDiffusionPipeline:
 
     # Running on the devices.
 
-    def _show(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form) -> Shown:
+    def _show(self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Shown:
         """Return what `_paint` returns, with unfit pictures made black, and the safety checker's verdicts."""
         images = self._paint(params, inputs, sampling, form)
         if self.safety_checker is None or not form.checked:
@@ -265,7 +265,9 @@ class FlaxDiffusionPipeline:
 
     @cached_property
     def _on_each(self) -> Any:
-        def paint(params: Params, inputs: Inputs, sampling: Sampling, *, form: Form, mesh: Mesh) -> Any:
+        def paint(
+            params: Params, inputs: Inputs, sampling: Sampling, *, form: ProgramForm, mesh: Mesh
+        ) -> Any:
             def one(params: Params, inputs: Inputs, sampling: Sampling) -> Any:
                 return self._show(params, inputs, sampling, form)
 
@@ -273,7 +275,9 @@ class FlaxDiffusionPipeline:
 
         return jax.jit(paint, static_argnames=("form", "mesh"))
 
-    def _run(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form, *, jit: bool) -> Shown:
+    def _run(
+        self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm, *, jit: bool
+    ) -> Shown:
         """Return what `_show` returns. With `jit` it is computed on all devices of the leading axis."""
         if not jit:
             return Shown(*self._alone(params, inputs, sampling, form=form))

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.calls import Inputs, ProgramForm
 from sdjax_engine.guide.networks import Params
 from sdjax_engine.guide.painting import Bound, Start
 from sdjax_engine.guide.pictures import Pictures, from_pil
@@ -100,7 +100,7 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
         sampling = self._sampling(num_inference_steps, strength_of(start_timestep, num_inference_steps))
         return self._paint(params, inputs, sampling, form)
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:
         latents = encode(bound.vae, inputs.image, inputs.key) * self.vae.config["scaling_factor"]
         noise = self._noise(inputs, form)
         return Start(sampling.init_latent_scale * latents + sampling.init_noise_sigma * noise)

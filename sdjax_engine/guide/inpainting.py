@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.calls import Inputs, ProgramForm
 from sdjax_engine.guide.image_to_image import size_of
 from sdjax_engine.guide.networks import Params
 from sdjax_engine.guide.painting import Bound, Start
@@ -102,7 +102,7 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
         )
         return self._paint(params, inputs, self._sampling(num_inference_steps), form)
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:
         # The removed class drew only this noise in the networks' dtype.
         noise = self._noise(inputs, form, self.dtype)
         _, key = jax.random.split(inputs.key)

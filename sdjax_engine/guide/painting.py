@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.calls import Inputs, ProgramForm
 from sdjax_engine.guide.sampling import Sampling, denoise
 from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
 from sdjax_engine.models.safety_checker import flagged
@@ -44,7 +44,7 @@ class Shown(NamedTuple):
 
 
 def latents_of(  # noqa: PLR0917 – the parts of a call, in the order of their use
-    unet: Any, condition: Condition, start: Start, inputs: Inputs, sampling: Sampling, form: Form
+    unet: Any, condition: Condition, start: Start, inputs: Inputs, sampling: Sampling, form: ProgramForm
 ) -> jax.Array:
     """Return the denoised latents (n, h, w, c)."""
     halves = 2 if form.guided else 1

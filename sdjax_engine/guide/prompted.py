@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.guide.base import FlaxDiffusionPipeline
-from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.calls import Inputs, ProgramForm
 from sdjax_engine.guide.painting import Bound, Condition, Shown
 
 GUIDANCE_SCALE = 7.5
@@ -40,7 +40,7 @@ class FlaxStableDiffusionPipelineOutput:
 class PromptedPipeline(FlaxDiffusionPipeline):
     """A pipeline whose UNet attends to the last hidden state of one text encoder."""
 
-    def _condition(self, bound: Bound, inputs: Inputs, form: Form) -> Condition:
+    def _condition(self, bound: Bound, inputs: Inputs, form: ProgramForm) -> Condition:
         (encoder,) = bound.text_encoders
         ids = [inputs.neg_prompt_ids, inputs.prompt_ids] if form.guided else [inputs.prompt_ids]
         return Condition(context=encoder(jnp.concatenate(ids)).hidden)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.guide.base import FlaxDiffusionPipeline
-from sdjax_engine.guide.calls import Form, Inputs
-from sdjax_engine.guide.networks import UnboundNetwork, Params
+from sdjax_engine.guide.calls import Inputs, ProgramForm
+from sdjax_engine.guide.networks import Params, UnboundNetwork
 from sdjax_engine.guide.painting import Bound, Condition
 from sdjax_engine.guide.prompted import GUIDANCE_SCALE, STEPS
 from sdjax_engine.guide.schedulers import FlaxScheduler
@@ -140,7 +140,7 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
         """Return `neg_prompt_ids`; None means that the unconditional encoding is zeros."""
         return neg_prompt_ids
 
-    def _condition(self, bound: Bound, inputs: Inputs, form: Form) -> Condition:
+    def _condition(self, bound: Bound, inputs: Inputs, form: ProgramForm) -> Condition:
         encodings = [embed(bound.text_encoders, inputs.prompt_ids)]
         if form.guided:
             negative = (

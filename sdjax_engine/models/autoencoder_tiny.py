@@ -41,10 +41,10 @@ class DecoderTiny(nnx.Module):
     def __init__(self, values: Config, shared: Shared) -> None:
         width, counts = values[WIDTHS][0], values[BLOCKS]
         act = activation(values["act_fn"], model=NAME)
-        layers = [conv(values["latent_channels"], width, shared), Step(act)]
+        layers = [conv(values["latent_channels"], width, shared), FunctionLayer(act)]
         for count in counts[:-1]:
             layers += [BlockTiny(width, act, shared) for _ in range(count)]
-            layers += [Step(doubled), conv(width, width, shared, bias=False)]
+            layers += [FunctionLayer(doubled), conv(width, width, shared, bias=False)]
         layers += [BlockTiny(width, act, shared) for _ in range(counts[-1])]
         self.layers = nnx.List([*layers, conv(width, values["out_channels"], shared)])
 
@@ -59,7 +59,7 @@ class BlockTiny(nnx.Module):
 
     def __init__(self, width: int, act: Activation, shared: Shared) -> None:
         first, second, third = (conv(width, width, shared) for _ in range(3))
-        self.conv = nnx.List([first, Step(act), second, Step(act), third])
+        self.conv = nnx.List([first, FunctionLayer(act), second, FunctionLayer(act), third])
 
     def __call__(self, x: Array) -> Array:
         y = x
@@ -68,7 +68,7 @@ class BlockTiny(nnx.Module):
         return jax.nn.relu(x + y)
 
 
-class Step(nnx.Module):
+class FunctionLayer(nnx.Module):
     """A layer without parameters, which takes a place in the numbering of the layers."""
 
     def __init__(self, function: Callable[[Array], Array]) -> None:

@@ -36,8 +36,8 @@ class AutoencoderKL(nnx.Module):
             time_width=None,
         )
         latent = values["latent_channels"]
-        self.encoder = Encoder(values, style)
-        self.decoder = Decoder(values, style)
+        self.encoder = VaeEncoder(values, style)
+        self.decoder = VaeDecoder(values, style)
         self.quant_conv = linear(2 * latent, 2 * latent, style) if values["use_quant_conv"] else None
         self.post_quant_conv = linear(latent, latent, style) if values["use_post_quant_conv"] else None
         self.dtype = dtype
@@ -69,7 +69,7 @@ def per_channel(values: tuple[float, ...]) -> Array:
     return jnp.asarray(values, jnp.float32).reshape(1, 1, 1, -1)
 
 
-class Encoder(nnx.Module):
+class VaeEncoder(nnx.Module):
     """Encodes pictures to the moments of their latents."""
 
     def __init__(self, values: Config, style: ResnetStyle) -> None:
@@ -98,7 +98,7 @@ class Encoder(nnx.Module):
         return self.conv_out(self.act(self.conv_norm_out(self.mid_block(x))))
 
 
-class Decoder(nnx.Module):
+class VaeDecoder(nnx.Module):
     """Decodes latents to pictures."""
 
     def __init__(self, values: Config, style: ResnetStyle) -> None:

@@ -11,7 +11,7 @@ import pytest_asyncio
 from chromium import launched
 from page_tools import DESKTOP, Clock, OpenPage
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize
-from small_bot import SmallBot
+from small_bot import PageBot
 
 from bot.front.address import use_address
 from bot.sandbox.server import Sandbox
@@ -35,10 +35,10 @@ async def sandbox(clock: Clock) -> AsyncIterator[Sandbox]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def bot(sandbox: Sandbox) -> AsyncIterator[SmallBot]:
+async def bot(sandbox: Sandbox) -> AsyncIterator[PageBot]:
     """A real discord.py client, logged in and ready."""
     use_address(sandbox.api_url, sandbox.gateway_url)
-    client = SmallBot()
+    client = PageBot()
     async with client:
         running = asyncio.create_task(client.start("a-token"))
         await asyncio.wait_for(client.wait_until_ready(), 10)

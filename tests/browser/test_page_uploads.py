@@ -9,7 +9,7 @@ import pytest
 from page_tools import DESKTOP, PHONE, OpenPage, box, messages
 from PIL import Image
 from playwright.async_api import FilePayload, Locator, Page, expect
-from small_bot import SmallBot
+from small_bot import PageBot
 
 from bot.sandbox.server import Sandbox
 
@@ -65,7 +65,7 @@ def attach(page: Page) -> Locator:
 
 @pytest.mark.parametrize(("size", "touch"), [(DESKTOP, False), (PHONE, True)])
 async def test_a_picture_is_chosen_shown_and_sent(
-    open_page: OpenPage, bot: SmallBot, sandbox: Sandbox, size: tuple[int, int], touch: bool
+    open_page: OpenPage, bot: PageBot, sandbox: Sandbox, size: tuple[int, int], touch: bool
 ) -> None:
     page = await open_page(size=size, has_touch=touch, is_mobile=touch)
     await box(page).fill("/retouch a red sun ")
@@ -85,7 +85,7 @@ async def test_a_picture_is_chosen_shown_and_sent(
 
 
 async def test_a_file_is_chosen_with_keys_alone_and_its_name_leaves_the_text(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
     page.on("filechooser", lambda _: None)  # from here on choosers wait for the test, and in time
@@ -107,7 +107,7 @@ async def test_a_file_is_chosen_with_keys_alone_and_its_name_leaves_the_text(
 
 
 async def test_a_removed_file_is_not_sent_and_a_required_file_is_asked_for(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
     await box(page).fill("/retouch a sun")
@@ -128,7 +128,7 @@ async def test_a_removed_file_is_not_sent_and_a_required_file_is_asked_for(
 
 
 async def test_a_pasted_and_a_dropped_picture_fill_the_right_options(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
     await box(page).fill("a red sun")
@@ -148,7 +148,7 @@ async def test_a_pasted_and_a_dropped_picture_fill_the_right_options(
     assert bot.heard[0][1]["files"].keys() == {"pasted.png", "dropped.png"}
 
 
-async def test_files_stay_with_the_command_they_were_given_to(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_files_stay_with_the_command_they_were_given_to(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await box(page).fill("/say a word")
     await deliver(page, "drop", "a.png")
@@ -162,7 +162,7 @@ async def test_files_stay_with_the_command_they_were_given_to(open_page: OpenPag
     await expect(files(page)).to_have_count(0)
 
 
-async def test_a_file_over_the_limit_is_refused_at_the_input(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_file_over_the_limit_is_refused_at_the_input(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await box(page).fill("/retouch a sun")
     await deliver(page, "drop", "huge.png", size=10 * 1024**2 + 1024**2 // 2)
@@ -175,7 +175,7 @@ async def test_a_file_over_the_limit_is_refused_at_the_input(open_page: OpenPage
 
 
 async def test_a_menu_in_a_message_is_answered_once_for_each_choice(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page("ravi")
     await box(page).fill("/retouch a sun")

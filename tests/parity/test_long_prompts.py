@@ -16,7 +16,7 @@ import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers import DDIMScheduler, StableDiffusionPipeline
 from engines import like
-from pictures import Painter, Pixels, as_latents
+from pictures import LanePainter, Pixels, as_latents
 
 from sdjax_engine.denoising.noise import initial_noise
 from sdjax_engine.prompts import Tokenizer
@@ -65,7 +65,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ours(checkpoint: Path) -> dict[str, Pixels]:
-    pictures = Painter(checkpoint, OFFER).paint([request_for(name) for name in PROMPTS])
+    pictures = LanePainter(checkpoint, OFFER).paint([request_for(name) for name in PROMPTS])
     return dict(zip(PROMPTS, pictures, strict=True))
 
 

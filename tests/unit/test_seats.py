@@ -14,7 +14,7 @@ from sdjax_engine.scheduler.seats import RunLimits, Seats, suitable_seats
 LIMITS = RunLimits()
 
 
-class Evening(RuleBasedStateMachine):
+class SeatingMachine(RuleBasedStateMachine):
     """Requests of a lane arrive, are painted, fail and are cancelled, in any order."""
 
     @initialize(devices=st.integers(1, 4), seats_per_device=st.integers(1, 3))
@@ -102,7 +102,7 @@ class Evening(RuleBasedStateMachine):
             assert left >= 0
 
 
-TestEvening = Evening.TestCase
+TestEvening = SeatingMachine.TestCase
 
 
 def lane(devices: int = 2, seats_per_device: int = 2) -> Seats[str]:

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from serving_arrivals import MIXES, Served, backlog, poisson
+from serving_arrivals import MIXES, ServedArrival, backlog, poisson
 from serving_comparison import compare, ideal
 from serving_ideal import step_level, whole_batch
 from serving_statistics import throughput
@@ -51,6 +51,8 @@ def test_another_rate_changes_only_the_arrival_times() -> None:
 def test_throughput_counts_whole_rounds_with_all_seats_taken() -> None:
     served = whole_batch(backlog((20,), count=48), seats=SEATS, batch_wait=10)
     assert throughput(served, seats=SEATS).pictures == pytest.approx(SEATS / 20)
-    straggler = [Served(arrival=each.arrival, seated=0, finished=each.finished) for each in served[:-1]]
-    straggler.append(Served(arrival=served[-1].arrival, seated=0, finished=10_000))
+    straggler = [
+        ServedArrival(arrival=each.arrival, seated=0, finished=each.finished) for each in served[:-1]
+    ]
+    straggler.append(ServedArrival(arrival=served[-1].arrival, seated=0, finished=10_000))
     assert throughput(straggler, seats=SEATS).pictures == pytest.approx(SEATS / 20)

@@ -97,7 +97,7 @@ def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:
 
 
 @dataclass
-class Crowd:
+class RunningRequests:
     """Requests who are painted for, or kept waiting, as a test says."""
 
     has_requests: bool = True
@@ -106,7 +106,7 @@ class Crowd:
 
 @pytest.mark.parametrize("end", ["painted", "somebody waits for it", "out of patience"])
 def test_a_step_yields_to_running_pictures(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    crowd, made = Crowd(), threading.Event()
+    crowd, made = RunningRequests(), threading.Event()
     monkeypatch.setattr(
         "sdjax_engine.startup.warm_up.PATIENCE", 0.3 if end == "out of patience" else 10 * DEADLINE
     )
@@ -121,7 +121,7 @@ def test_a_step_yields_to_running_pictures(end: str, monkeypatch: pytest.MonkeyP
 
 def test_stopping_does_not_wait_for_running_pictures() -> None:
     made = threading.Event()
-    warming = warm_up(step("next", made.set), requests=Crowd())
+    warming = warm_up(step("next", made.set), requests=RunningRequests())
     warming.stop()
     assert warming.wait(0)
     assert not made.is_set()

@@ -10,9 +10,9 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
-from serving_arrivals import MIXES, Arrival, backlog, poisson
+from serving_arrivals import MIXES, TimedArrival, backlog, poisson
 from serving_comparison import compare, ideal, simulated
-from serving_devices import Clock, Cost, Costs, SimulatedDevices
+from serving_devices import Cost, Costs, SimulatedDevices, VirtualClock
 from serving_simulation import Simulation, simulate
 
 from sdjax_engine.scheduler.lane_queue import LaneQueue
@@ -78,7 +78,7 @@ class MovedIn(SimulatedDevices):
 class AfterAMove(Simulation):
     """A simulation on such devices."""
 
-    def queue(self, clock: Clock) -> LaneQueue:
+    def queue(self, clock: VirtualClock) -> LaneQueue:
         """Return an empty lane queue."""
         device = MovedIn(clock, self.costs, devices=1, seats_per_device=8)
         return dataclasses.replace(super().queue(clock), device=device)
@@ -94,8 +94,10 @@ def test_with_free_seats_a_new_request_waits_only_for_the_queued_run_and_no_devi
 ) -> None:
     steps, host = 4, COSTS.admit.host + COSTS.run.host + COSTS.decode.host
     alone = COSTS.admit.device + steps * EVALUATION + COSTS.decode.device
-    company = [Arrival(at=0.0, user=0, seed=0, steps=200)]
-    comers = [Arrival(at=3.0 + 0.41 * number, user=1, seed=1 + number, steps=steps) for number in range(20)]
+    company = [TimedArrival(at=0.0, user=0, seed=0, steps=200)]
+    comers = [
+        TimedArrival(at=3.0 + 0.41 * number, user=1, seed=1 + number, steps=steps) for number in range(20)
+    ]
     outcome = simulate(simulation, [*company, *comers])
     waits = [each.latency - alone for each in outcome.served if each.arrival in comers]
     assert max(waits) <= EVALUATION + 4 * host

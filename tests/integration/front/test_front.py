@@ -39,7 +39,7 @@ class Restarting(Jobs):
         return job
 
 
-class Broken(Jobs):
+class FaultyJobs(Jobs):
     """The jobs of a store with a fault that nobody foresaw."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
@@ -179,7 +179,7 @@ async def test_a_restarting_database_server_is_retried_and_nothing_is_queued_twi
 async def test_a_fault_of_the_bot_shows_a_number_and_no_traceback(
     tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = await store_with(Broken, tmp_path)
+    store = await store_with(FaultyJobs, tmp_path)
     async with serving(sandbox, store, artifacts, Config()):
         told = await refusal(ravi, await ravi.imagine(prompt="a cat"))
     await store.close()

@@ -19,7 +19,7 @@ from bot.sandbox.server import Sandbox
 Message = dict[str, Any]
 
 
-class Deliveries:
+class DeliveryOutcomes:
     """What became of the deliveries, read from the database as an operator would."""
 
     def __init__(self, served: Served, database: Path) -> None:
@@ -45,8 +45,8 @@ class Deliveries:
 
 
 @pytest.fixture
-def outcome(served: Served, tmp_path: Path) -> Iterator[Deliveries]:
-    return Deliveries(served, tmp_path / "queue.sqlite3")
+def outcome(served: Served, tmp_path: Path) -> Iterator[DeliveryOutcomes]:
+    return DeliveryOutcomes(served, tmp_path / "queue.sqlite3")
 
 
 async def ask(member: Member, served: Served, **options: Any) -> tuple[Message, Job]:
@@ -75,7 +75,7 @@ def text_of(message: Message) -> str:
 
 
 async def test_after_a_removal_from_the_server_no_delivery_is_retried(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     _, job = await ask(mina, served)
     sandbox.misbehave(expire_tokens=True)
@@ -86,7 +86,7 @@ async def test_after_a_removal_from_the_server_no_delivery_is_retried(
 
 
 async def test_without_the_right_to_attach_files_the_result_comes_as_a_direct_message(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, tmp_path: Path
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, tmp_path: Path
 ) -> None:
     _, job = await ask(mina, served)
     forget_message(tmp_path)
@@ -99,7 +99,7 @@ async def test_without_the_right_to_attach_files_the_result_comes_as_a_direct_me
 
 
 async def test_without_any_right_and_with_closed_direct_messages_the_refusal_is_stored(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, tmp_path: Path
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, tmp_path: Path
 ) -> None:
     _, job = await ask(mina, served)
     forget_message(tmp_path)
@@ -111,7 +111,7 @@ async def test_without_any_right_and_with_closed_direct_messages_the_refusal_is_
 
 
 async def test_closed_direct_messages_end_a_delivery_without_retries(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, tmp_path: Path
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, tmp_path: Path
 ) -> None:
     _, job = await ask(mina, served, channel="dm")
     forget_message(tmp_path)
@@ -121,7 +121,7 @@ async def test_closed_direct_messages_end_a_delivery_without_retries(
 
 
 async def test_an_archived_thread_is_unarchived_by_the_result(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     sandbox.open_thread("art", "sketches")
     queued, job = await ask(mina, served, channel="sketches")
@@ -133,7 +133,7 @@ async def test_an_archived_thread_is_unarchived_by_the_result(
 
 
 async def test_the_result_of_a_locked_thread_is_a_direct_message(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     sandbox.open_thread("art", "sketches")
     _, job = await ask(mina, served, channel="sketches")
@@ -143,7 +143,7 @@ async def test_the_result_of_a_locked_thread_is_a_direct_message(
 
 
 async def test_an_expired_token_is_tried_only_once(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     queued, job = await ask(mina, served)
     sandbox.misbehave(expire_tokens=True)
@@ -158,7 +158,7 @@ async def test_an_expired_token_is_tried_only_once(
 
 
 async def test_a_long_retry_after_delays_deliveries_without_requests_meanwhile(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     queued, job = await ask(mina, served)
     sandbox.misbehave(expire_tokens=True)
@@ -179,7 +179,7 @@ async def test_a_long_retry_after_delays_deliveries_without_requests_meanwhile(
 
 
 async def test_a_content_that_discord_refuses_is_reported_in_the_message(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, monkeypatch: pytest.MonkeyPatch
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued, job = await ask(mina, served)
     monkeypatch.setattr("bot.delivery.result.MAX_ALT", 5000)
