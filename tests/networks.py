@@ -18,7 +18,8 @@ from sdjax_engine.weights.networks import OneKey
 from sdjax_engine.weights.tensor_names import arrange
 
 Array = npt.NDArray[np.float32]
-QUICK = {"xla_backend_optimization_level": 0}  # halves the compiling, which is most of such a test's time
+# Such a program runs once: compiling is most of the time of a test, and takes a third of it this way.
+QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
 class Filled:

@@ -110,7 +110,9 @@ class PageBot(discord.Client):
 
     def __init__(self) -> None:
         super().__init__(
-            intents=discord.Intents(guilds=True), allowed_mentions=discord.AllowedMentions.none()
+            intents=discord.Intents(guilds=True),
+            allowed_mentions=discord.AllowedMentions.none(),
+            guild_ready_timeout=0.1,  # discord.py waits two seconds for further servers
         )
         self.tree = app_commands.CommandTree(self)
         self.heard: list[tuple[str, Any]] = []

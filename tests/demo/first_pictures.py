@@ -86,7 +86,8 @@ async def shoot_while_painted(visit: Visit, name: str) -> None:
     """Keep the last picture of the newest message while it has a preview."""
     page, message = visit.page, visit.page.get_by_role("article").last
     # A busy machine may finish before it has time for a preview.
-    await message.locator("img[alt^='Preview'], button:text-is('U1')").first.wait_for(timeout=PATIENCE)
+    finished = message.get_by_role("button", name="U1", exact=True)
+    await message.get_by_alt_text("Preview").or_(finished).first.wait_for(timeout=PATIENCE)
     while "Painting" in (said := await message.inner_text()):
         picture = await page.screenshot(animations="disabled", caret="hide")
         if await message.inner_text() == said:
