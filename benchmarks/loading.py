@@ -38,12 +38,8 @@ DTYPES: dict[str, Any] = {
     "bfloat16": ("BF16", ml_dtypes.bfloat16),
 }
 GOAL = 1.3
-CONVOLUTIONS = (
-    "proj_in.weight",
-    "proj_out.weight",
-    "conv_shortcut.weight",
-    "quant_conv.weight",
-)  # 1×1 convolutions
+# 1×1 convolutions.
+CONVOLUTIONS = ("proj_in.weight", "proj_out.weight", "conv_shortcut.weight", "quant_conv.weight")
 PARTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "text_encoder": (
         "CLIPTextModel",

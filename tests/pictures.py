@@ -27,7 +27,7 @@ Pixels = npt.NDArray[np.float32]
 
 
 class LanePainter:
-    """A checkpoint, its lanes compiled when they are first wanted; all requests of one call share a lane."""
+    """A checkpoint whose lanes are compiled on first use; all requests of one call share a lane."""
 
     def __init__(
         self, source: Path, offer: Offer, *, loras: Mapping[str, Path] = MappingProxyType({}), **how: Any

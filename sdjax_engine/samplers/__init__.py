@@ -87,9 +87,8 @@ def plan(
 
 @lru_cache(maxsize=256)
 def _table(config: SchedulerConfig, num_inference_steps: int, begin: int) -> Table:
-    with np.errstate(
-        divide="ignore", invalid="ignore", over="ignore"
-    ):  # the table raises for values that are not finite
+    # The table raises for values that are not finite.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return config.table(num_inference_steps, begin=begin)
 
 

@@ -1,4 +1,4 @@
-"""Rules about the source itself that no other tool checks: lengths, leftovers, what an import loads."""
+"""Rules about the source that no other tool checks: lengths, leftovers, imports."""
 
 import ast
 import subprocess

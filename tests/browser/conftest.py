@@ -54,8 +54,8 @@ async def open_page(chromium: Browser, sandbox: Sandbox) -> AsyncIterator[OpenPa
     contexts = []
 
     def on_console(message: ConsoleMessage) -> None:
-        # Chromium notes by itself what the page copes with: a refused command (400), a line that is lost,
-        # or lost again while it is made (in as many words as there are moments to lose it).
+        # Chromium itself logs errors that the page handles: a refused command (400), and a WebSocket that is
+        # lost or cannot be opened (with various messages).
         expected = ("Failed to load resource", "WebSocket connection to")
         if message.type in {"error", "warning"} and not any(words in message.text for words in expected):
             faults.append(message.text)

@@ -1,4 +1,4 @@
-"""A small discord.py bot that shows the page everything a message can hold, without an engine behind it."""
+"""A small discord.py bot without an engine, whose messages have every kind of content for the page."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class SettingsForm(discord.ui.Modal, title="Settings"):
 
 
 class Korean(app_commands.Translator):
-    """Descriptions in Korean, so that the page has something to choose from."""
+    """Descriptions in Korean, for the page's choice of languages."""
 
     async def translate(
         self,
@@ -106,7 +106,7 @@ async def paint(
 
 
 class PageBot(discord.Client):
-    """`heard` notes who asked for what."""
+    """The bot; `heard` records the requests of members."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -177,7 +177,7 @@ def add_retouch(bot: PageBot) -> None:
 
 
 def add_others(bot: PageBot) -> None:
-    """Commands for single traits of the page."""
+    """Add commands for single features of the page."""
 
     @bot.tree.command(description="Say something, as it is")
     async def say(interaction: discord.Interaction, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What the page lets people do with a message, and how a message says its language."""
+"""The actions on a message in the page, and the language of a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's pure modules, run in Chromium: what a command line says, and what Markdown means."""
+"""The page's pure modules, run in Chromium: the parsers of command lines and of Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that go with a command: chosen, dropped, pasted, taken out again; and menus in messages."""
+"""Files of a command in the page: chosen, dropped, pasted, removed; and menus in messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.sandbox.server import Sandbox
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-# Browsers let no script put a file into the clipboard or the hand: the event that a person makes is made.
+# Scripts cannot put files into the clipboard or a drag, so the event of the paste or drop is created.
 DELIVER = """([kind, name, type, data]) => {
     const transfer = new DataTransfer();
     const bytes = typeof data === "number"
@@ -46,7 +46,7 @@ def files(page: Page) -> Locator:
 
 
 async def choose(page: Page, by: Locator, *chosen: FilePayload) -> None:
-    """Choose files; returns once the page has them and keys go to the box, no more to what was clicked."""
+    """Choose files; return when the page has them and the input has the focus again."""
     async with page.expect_file_chooser() as opened:
         await by.click()
     await (await opened.value).set_files(list(chosen))
@@ -88,7 +88,7 @@ async def test_a_file_is_chosen_with_keys_alone_and_its_name_leaves_the_text(
     open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
-    page.on("filechooser", lambda _: None)  # from here on choosers wait for the test, and in time
+    page.on("filechooser", lambda _: None)  # from here on file choosers wait for the test
     await box(page).press_sequentially("/retouch a sun mask: ")
     await expect(page.get_by_role("option", name="Choose a file …")).to_have_attribute(
         "aria-selected", "true"

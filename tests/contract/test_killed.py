@@ -19,7 +19,7 @@ PER_LIFE = 1_000_000
 
 
 def live_and_die(url: str, life: int, lines: int) -> list[list[str]]:
-    """Run the busy process, kill it once it has said `lines` things; return all that it said."""
+    """Run the busy process, kill it after it has printed `lines` lines, and return its output."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     program = [sys.executable, str(Path(__file__).with_name("busy_process.py")), url, str(life * PER_LIFE)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -71,7 +71,7 @@ async def test_kills_lose_no_job_and_double_none(database_url: str) -> None:
     assert set(accepted) <= set(jobs)
     assert (
         len(accepted) == len(set(accepted)) >= len(jobs) - LIVES
-    )  # the last of a life may not have been told
+    )  # the last line of a life may not have been printed
     assert len(tokens) == len(set(tokens))
     assert deliveries == len(jobs) == sum(counts.values())
     assert counts[State.WAITING] == counts[State.RUNNING] == 0

@@ -49,7 +49,7 @@ async def test_a_block_holds_for_its_person_in_its_server_and_is_in_the_log(
     assert entry.after == {"until": clock.now + HOUR, "reason": "spam"}
 
 
-async def test_the_operator_blocks_a_person_everywhere_and_a_server_for_everybody(store: Store) -> None:
+async def test_the_operator_blocks_a_person_everywhere_and_a_whole_server(store: Store) -> None:
     person = await store.moderation.block(Scope(user_id=RAVI), By(actor_id=0, guild_id=0))
     server = await store.moderation.block(Scope(guild_id=ELSEWHERE), By(actor_id=0, guild_id=ELSEWHERE))
     assert await standing(store, RAVI) == await standing(store, RAVI, None) == [person]
@@ -221,7 +221,7 @@ async def test_a_persons_recent_requests_are_cleared_with_one_log_entry(store: S
     assert await store.deliveries.clear(chosen, by=mina(), subject_id=RAVI) == (0, [])
     assert await store.jobs.count_recent(RAVI, guild_id=HERE, since=since) == 0
     assert {job.id for job in await store.jobs.active()} == {old.id, elsewhere.id, others.id}
-    assert await store.leases.heartbeat({claim: 1}, ttl=TTL) == set()  # it was the old one's
+    assert await store.leases.heartbeat({claim: 1}, ttl=TTL) == set()  # the claim is of the erased image
     (entry,) = await log(store)
     assert (entry.act, entry.subject_id, entry.after) == (Act.CLEAR, RAVI, {"requests": 2})
 

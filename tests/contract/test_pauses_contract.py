@@ -28,7 +28,7 @@ async def claim(store: Store, *, limit: int = 9, worker: str = "worker") -> list
 
 
 async def claimed(store: Store) -> list[str]:
-    """The jobs of all images that can be claimed, over all lanes and by lane alike."""
+    """Return the jobs of all claimable images; a claim over all lanes and claims by lane agree."""
     by_all = await claim(store)
     for each in by_all:
         await store.leases.give_back(each)
@@ -135,7 +135,7 @@ async def test_a_job_can_be_cancelled_and_deleted_in_a_pause(store: Store) -> No
 
 
 async def paint(store: Store, count: int) -> list[int]:
-    """Paint so many images one after the other; whose they are."""
+    """Paint `count` images one after the other; return their users."""
     owners = []
     for _ in range(count):
         (each,) = await claim(store, limit=1)

@@ -255,7 +255,7 @@ async def test_caps_can_be_checked_before_any_work_for_a_request(store: Store) -
     caps = Caps(waiting_per_user=1)
     await store.jobs.check_caps(origin(1), caps=caps)
     await store.jobs.enqueue(RECIPE, origin(1), caps=caps)
-    await store.jobs.check_caps(origin(1), caps=caps)  # the same interaction has its place
+    await store.jobs.check_caps(origin(1), caps=caps)  # the same interaction has its place already
     with pytest.raises(UserMistake, match="queue_full_user"):
         await store.jobs.check_caps(origin(2), caps=caps)
     await store.jobs.check_caps(origin(2, user_id=99), caps=caps)

@@ -1,4 +1,4 @@
-"""What a job starts from: kept with it, told to workers, and deleted with the last job that needs it."""
+"""Start pictures: stored with their job, passed to workers, deleted with the last job that needs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much was painted, for whom and when, on every database."""
+"""Statistics of painted pictures by person, server and time, on every database."""
 
 from __future__ import annotations
 

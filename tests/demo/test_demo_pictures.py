@@ -25,14 +25,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 
 def drawn() -> PIL.Image.Image:
-    """A yellow square on blue: nothing of what the prompt says."""
+    """A yellow square on blue, unrelated to the prompt."""
     picture = PIL.Image.new("RGB", (SIZE, SIZE), (20, 40, 200))
     picture.paste((240, 220, 30), (32, 32, 96, 96))
     return picture
 
 
 def half() -> PIL.Image.Image:
-    """A mask: the right half is painted anew."""
+    """A mask: the right half is repainted."""
     mask = PIL.Image.new("L", (SIZE, SIZE), 0)
     mask.paste(255, (SIZE // 2, 0, SIZE, SIZE))
     return mask

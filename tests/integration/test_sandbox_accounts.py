@@ -1,4 +1,4 @@
-"""The bot in a member's own account: where it works, who is told, and where its own token does not reach."""
+"""The bot in a member's account: where it works, its events, and the limits of its token."""
 
 from __future__ import annotations
 

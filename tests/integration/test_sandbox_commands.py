@@ -1,4 +1,4 @@
-"""Application commands in the sandbox: how a bot registers them, how members use them."""
+"""Application commands in the sandbox: registration by a bot, use by members."""
 
 from __future__ import annotations
 

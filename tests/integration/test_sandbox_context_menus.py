@@ -1,4 +1,4 @@
-"""Commands in the menu of a message: how a bot registers them, what it is sent, who may use them."""
+"""Message commands in the sandbox: registration, data, and rights."""
 
 from __future__ import annotations
 

@@ -215,8 +215,9 @@ async def test_a_bot_that_dies_in_the_handshake_leaves_no_traceback(
     )
     for _ in range(5):
         with socket.create_connection((url.host, url.port)) as dying:
-            dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no farewell
+            # Reset the connection at the close, without a handshake.
+            dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             dying.sendall(upgrade.encode())
-        async with Raw(sandbox) as bot:  # its turn comes after theirs
+        async with Raw(sandbox) as bot:  # it is served after the dying connections
             await (await bot.identify()).event("READY")
     assert caplog.text == ""

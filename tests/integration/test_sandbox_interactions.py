@@ -1,4 +1,4 @@
-"""The life of an interaction: deadlines, answers of every kind, tokens that end, eyes that may see."""
+"""Interactions in the sandbox: deadlines, responses of every kind, tokens, visibility."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages in the sandbox: what Discord refuses is refused, and written into the log."""
+"""Messages in the sandbox: Discord's refusals, and the log of violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sandbox's bad days: a correct bot gets through them, and none of them is held against it."""
+"""Injected faults of the sandbox: a correct bot survives them, and they cause no violation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sandbox's page is given: the server, messages by who may see them, and news as they happen."""
+"""The data of the sandbox's page: the server, the visible messages, and events."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_events_arrive_as_they_happen(sandbox: Sandbox, member: MakeMember
     assert mina.events[3]["data"]["content"] == "y"
 
 
-async def test_only_a_moderator_deletes_what_everybody_sees(sandbox: Sandbox, member: MakeMember) -> None:
+async def test_only_a_moderator_deletes_a_public_message(sandbox: Sandbox, member: MakeMember) -> None:
     mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
     async with Raw(sandbox) as bot:
         sent = await bot.call("POST", MESSAGES, {"content": "x"})
@@ -137,7 +137,7 @@ async def test_pages_of_other_origins_cannot_act_for_members(sandbox: Sandbox) -
 
 
 async def test_refused_and_cancelled_requests_leave_nothing_open(sandbox: Sandbox) -> None:
-    asyncio.get_running_loop().set_debug(True)  # only then does aiohttp tell of every response
+    asyncio.get_running_loop().set_debug(True)  # only in debug mode does aiohttp report every response
 
     async def visit() -> None:
         async with Member(sandbox.address, "Mina") as mina:
@@ -147,7 +147,7 @@ async def test_refused_and_cancelled_requests_leave_nothing_open(sandbox: Sandbo
         warnings.simplefilter("always")
         with pytest.raises(aiohttp.WSServerHandshakeError):
             await Member(sandbox.address, "Nobody").__aenter__()
-        for turns in range(40):  # called off somewhere between the door and the way out
+        for turns in range(40):  # cancelled at various points of the request
             visiting = asyncio.create_task(visit())
             for _ in range(turns):
                 await asyncio.sleep(0)

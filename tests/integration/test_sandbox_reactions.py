@@ -1,4 +1,4 @@
-"""Reactions in the sandbox: what members see of them, and what the bot hears with its intents."""
+"""Reactions in the sandbox: their counts for members, and their events for bots with the intent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that members upload with a command: what the bot is told, where they lie, for how long."""
+"""Files that members upload with a command: their objects, their addresses, their expiry."""
 
 from __future__ import annotations
 

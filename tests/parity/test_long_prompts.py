@@ -1,4 +1,4 @@
-"""Prompts over one chunk and with weights: ours against the reference handed the same encodings.
+"""Prompts with weights and several chunks: ours against the reference with the same encodings.
 
 The encodings are made here by the reference's text encoder, chunk by chunk, and weighed in NumPy. In one
 batch sit prompts of one, two and three chunks, so that what one of them does not have must not show.

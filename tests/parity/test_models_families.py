@@ -1,4 +1,4 @@
-"""The networks of every family, and odd ones, against the reference's on torch with the same weights.
+"""The networks of every family, and unusual ones, against the reference with the same weights.
 
 Differences are the largest of any value, relative to the reference's largest. Run with `-s` to see each
 architecture's.

@@ -63,7 +63,7 @@ def start() -> Pictures.Image:
 
 
 def mask() -> Pictures.Image:
-    """White, to be painted anew, in a part whose edges fall between latent pixels."""
+    """A mask, white in a part whose edges are between latent pixels."""
     drawn = np.zeros((HEIGHT, WIDTH), np.uint8)
     drawn[13:43, 5:30] = 255
     return Pictures.fromarray(drawn)
@@ -196,7 +196,7 @@ def test_a_picture_from_a_picture_is_the_references(
 
 
 @pytest.mark.parametrize("request_", INPAINTING, ids=name)
-def test_a_part_painted_anew_is_the_references(
+def test_inpainting_equals_the_reference(
     request_: Request, ours: dict[Request, Pixels], checkpoint: Path, reference: Reference
 ) -> None:
     purposes = (OF_START_PICTURE, OF_KEPT_PICTURE)

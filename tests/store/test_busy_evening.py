@@ -1,4 +1,4 @@
-"""A busy evening at the store, in virtual time: the waits that were told, and what everybody got."""
+"""A busy evening of the store in virtual time: the errors of estimates, and fair shares."""
 
 import statistics
 import sys

@@ -1,4 +1,4 @@
-"""What holds for the database on a server: a sentence for whatever is wrong with it, and its return."""
+"""The database on a server: one sentence for every fault, and its recovery."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What holds for the database in a file: durable commits, and a sentence for whatever is wrong."""
+"""The database in a file: durable commits, and one sentence for every fault."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""On PostgreSQL, processes hear of each other's work at once, and again after a connection was cut."""
+"""On PostgreSQL, processes wake each other at once, also after a connection was cut."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bot.store import Store
 
 pytestmark = pytest.mark.postgres
 
-NEVER = 60.0  # what polling would take
-SOON = 5.0  # a busy machine's patience
+NEVER = 60.0  # seconds of polling
+SOON = 5.0  # seconds on a busy machine
 
 
 @asynccontextmanager
 async def listening(url: str) -> AsyncIterator[Store]:
-    """A store that hears of others, as a process has it."""
+    """A store that listens to other processes."""
     store = await Store.open(url)
     task = asyncio.create_task(store.listen())
     try:
@@ -49,7 +49,7 @@ async def until_listening(store: Store) -> None:
 
 @pytest.fixture
 async def stores(postgres_url: str) -> AsyncIterator[tuple[Store, Store]]:
-    """Two processes' stores: one that does things, and one that hears of them."""
+    """The stores of two processes: one changes rows, the other listens."""
     async with AsyncExitStack() as stack:
         acting = await Store.open(postgres_url)
         stack.push_async_callback(acting.close)

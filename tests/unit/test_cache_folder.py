@@ -1,4 +1,4 @@
-"""The cache folder is believed only where nobody else can have written what is run from it."""
+"""The cache folder is trusted only if no other user can have written to it."""
 
 from __future__ import annotations
 

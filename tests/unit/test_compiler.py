@@ -1,4 +1,4 @@
-"""Programs: what each of several devices is handed, and which programs are compiled once or again."""
+"""Programs: the inputs of each device, and which programs are compiled once or again."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def make(compiler: Compiler) -> Double:
 
 @dataclass
 class Shortage:
-    """Lets the devices lack the memory to compile, once; `before` is called just before they say so."""
+    """Makes one compilation run out of memory; `before` is called just before the error."""
 
     left: int = 1
     before: Callable[[], object] = lambda: None

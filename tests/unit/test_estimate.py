@@ -1,4 +1,4 @@
-"""Times to start, worked out by hand."""
+"""Times to start, compared with times computed by hand."""
 
 from __future__ import annotations
 

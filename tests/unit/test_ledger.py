@@ -1,4 +1,4 @@
-"""The accounting of the devices' memory: never over the budget, the least recently used go first."""
+"""The accounting of the devices' memory: never over the budget, the least recently used is evicted first."""
 
 from __future__ import annotations
 

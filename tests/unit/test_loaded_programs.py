@@ -1,4 +1,4 @@
-"""A loaded program that does not work is compiled again, once, whichever threads find it out."""
+"""A loaded program that fails is compiled again once, whichever threads notice it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of the bank a seat gathers, and what is refused before anything is loaded."""
+"""The rows of the bank that a seat gathers, and LoRAs that are refused before loading."""
 
 from __future__ import annotations
 

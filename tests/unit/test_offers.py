@@ -1,4 +1,4 @@
-"""An offer that no request could be within is refused where it is made, and a request beyond it by name."""
+"""Impossible offers are refused on creation, and requests beyond an offer by name."""
 
 from __future__ import annotations
 

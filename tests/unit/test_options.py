@@ -1,4 +1,4 @@
-"""From what a person typed to a recipe: whatever is typed, a recipe that can be painted or one sentence."""
+"""From typed options to a recipe or to one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program on every device of a mesh: what it gives, and that no device waits for another."""
+"""A program on every device of a mesh: its results, and the independence of the devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
 
 LONG = 60_000  # turns of the loop; a second or so
-WIDTH = 64  # too much work for XLA to do it before it returns from the call
+WIDTH = 64  # enough work that XLA returns from the call before it is done
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -91,7 +91,7 @@ def test_the_error_of_one_device_is_raised(mesh: Mesh, program: Program) -> None
 def test_if_loading_fails_the_program_is_compiled_for_each_device(
     mesh: Mesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with another JAX, whose programs are other bytes."""
+    """As with another version of JAX, whose serialized programs differ."""
 
     def refuse(_executable: bytes, _device: jax.Device) -> Callable[[], object]:
         raise TypeError("another number of arguments")

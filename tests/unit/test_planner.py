@@ -1,4 +1,4 @@
-"""A sampler that a checkpoint's schedule does not suit is found out before anything is painted with it."""
+"""Samplers that do not suit a checkpoint's schedule are found before painting."""
 
 from __future__ import annotations
 

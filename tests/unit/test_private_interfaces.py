@@ -1,4 +1,4 @@
-"""Where JAX's private interfaces change, programs are compiled, not kept, and never wrong."""
+"""If JAX's private interfaces change, programs are compiled and not cached, and results stay right."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def painted(folder: Path, mesh: Mesh, said: list[str]) -> np.ndarray:
 
 
 class NotCallable:
-    """What a constructor makes of arguments whose meaning has changed: an object that does not work."""
+    """An object that does not work, as from a constructor whose arguments have changed."""
 
     def __init__(self, *_: object, **__: object) -> None:
-        """Take whatever comes."""
+        """Take any arguments."""
 
     def __call__(self, *_: object) -> Any:
         raise TypeError("call() misses 1 argument")
@@ -62,7 +62,7 @@ class NotCallable:
 
 
 class NotAnalysed(NotCallable):
-    """The same, and it cannot even be asked for its memory."""
+    """A `NotCallable` whose memory cannot be analysed either."""
 
     def memory_analysis(self) -> Any:
         raise AttributeError("no executable")

@@ -1,4 +1,4 @@
-"""Long prompts in chunks, their weights, and what is told of what had no room."""
+"""Long prompts in chunks, their weights, and the cut end."""
 
 from __future__ import annotations
 

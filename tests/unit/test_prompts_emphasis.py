@@ -1,4 +1,4 @@
-"""The grammar of emphasis: what each bracket means, and that no text is without a meaning."""
+"""The grammar of emphasis: the meaning of each bracket, for every text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue's clock, which may be set while the bot works."""
+"""The queue's clock, which may be set at any time."""
 
 import logging
 import math

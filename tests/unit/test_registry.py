@@ -1,4 +1,4 @@
-"""What is made ready late, in whichever order threads come to it."""
+"""Lanes and start pictures that are opened late, in any order of threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OFFER = Offer(
 
 @dataclass
 class ScriptedLane:
-    """A lane's devices that note how often they were prepared to decode again."""
+    """A lane's devices that count the preparations of a second decoding."""
 
     lane: Lane = LANE
     seats: int = 1

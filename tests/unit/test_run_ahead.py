@@ -1,4 +1,4 @@
-"""How far ahead devices are given runs: far where nobody could sit down sooner, late where somebody could."""
+"""How far ahead runs are queued: far if no request is delayed by it, late if a request could take a seat."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def queue(devices: int, seats_per_device: int, people: int) -> LaneQueue:
 
 
 def practised(devices: int, seats_per_device: int, people: int) -> LaneQueue:
-    """The same where runs of 0.1 s an evaluation have been queued within 0.01 s."""
+    """Return a queue that has measured runs of 0.1 s an evaluation and 0.01 s of queueing."""
     one = queue(devices, seats_per_device, people)
     for _ in range(2):
         one.learn_run(0.4, 4)

@@ -1,4 +1,4 @@
-"""What samplers make of a checkpoint's scheduler_config.json, and what they refuse in it."""
+"""How samplers read a checkpoint's scheduler_config.json, and the values that they refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of a sampler's table, and of the one update that runs it."""
+"""Invariants of a sampler's table, and of the update that runs it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from sdjax_engine.samplers.tables import (
 from sdjax_engine.samplers.tcd import TCD
 
 TWICE = {Sampler.HEUN, Sampler.DPMPP_SDE}
-"""Samplers that ask twice a step, but for the last."""
+"""Samplers with two evaluations per step, except the last."""
 SHAPE = (3, 4, 2)
 
 
@@ -43,7 +43,7 @@ def noise(seed: int, *shape: int) -> jax.Array:
 
 
 def again(sampler: Sampler, steps: int) -> int:
-    """How many evaluations more than steps there are."""
+    """Return the number of evaluations minus the number of steps."""
     if sampler is Sampler.PNDM:
         return 1 if steps > 1 else 0
     return steps - 1 if sampler in TWICE else 0
@@ -56,7 +56,7 @@ def run(table: Table, *, network: Any, z0: jax.Array) -> jax.Array:
 
 
 def states(table: Table, *, network: Any, z0: jax.Array) -> Iterator[tuple[jax.Array, jax.Array]]:
-    """The latents of one seat, and what its method keeps, after each evaluation."""
+    """Yield the latents and the kept output of one seat after each evaluation."""
     x = z0[None] * table.init_noise_sigma
     r, history = jnp.zeros_like(x), empty_history(x)
     for index, numbers in enumerate(table.rows):
@@ -67,7 +67,7 @@ def states(table: Table, *, network: Any, z0: jax.Array) -> Iterator[tuple[jax.A
 
 
 def estimates(table: Table, *, network: Any, z0: jax.Array) -> Iterator[jax.Array]:
-    """What a preview after each evaluation shows of one seat."""
+    """Yield the preview's estimate of one seat after each evaluation."""
     every = states(table, network=network, z0=z0)
     for weights, (x, history) in zip(table.estimates, every, strict=True):
         yield previews.estimate(x, history, no_start(x), jnp.asarray(weights)[None])[0]
@@ -80,7 +80,7 @@ def no_start(x: jax.Array) -> StartPicture:
 @pytest.mark.parametrize("sampler", [sampler for sampler in ON_NOISE if sampler is not Sampler.TCD])
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 20])
 def test_every_sampler_reaches_the_picture_that_the_network_predicts(sampler: Sampler, steps: int) -> None:
-    """With m the noise that is left over one known picture, every method ends on that picture."""
+    """If m always predicts one picture, every method ends at that picture."""
     picture = noise(1, *SHAPE)
     alpha_bar = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2)
 
@@ -214,7 +214,7 @@ def test_a_seat_s_result_has_the_same_bits_in_any_seat_and_any_company(sampler: 
 
 
 def test_no_value_of_an_earlier_image_reaches_the_next_in_its_seat() -> None:
-    """What a method has not written yet it does not read, were it a NaN."""
+    """A method does not read history that it has not written, even if it is NaN."""
     for sampler in Sampler:
         table = plan(sampler, 7, config_for(sampler))
         x = noise(1, 1, *SHAPE)

@@ -160,7 +160,7 @@ def test_a_run_is_short_while_a_seat_is_free_and_never_endless(
 def test_no_request_waits_longer_than_the_bound_of_list_scheduling(
     evaluations: list[int], devices: int, seats_per_device: int
 ) -> None:
-    """List scheduling's bound (Graham 1966): the work before one over the seats, and the longest of it."""
+    """The bound of list scheduling (Graham 1966): the earlier work by seats, plus the longest image."""
     seats = lane(devices, seats_per_device)
     for request, count in enumerate(evaluations):
         seats.join(str(request), count)

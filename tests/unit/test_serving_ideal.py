@@ -1,4 +1,4 @@
-"""What step-level seating can gain at best: the figures that the engine is measured against."""
+"""The ideal gain of step-level seating, with which the engine is compared."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The clock and the turns with which the benchmark lets two engines serve side by side."""
+"""The clock and the turns of the benchmark in which two engines serve alternately."""
 
 from __future__ import annotations
 

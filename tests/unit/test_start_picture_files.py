@@ -1,4 +1,4 @@
-"""What the engine makes of the picture files that a request starts from."""
+"""The pixels that the engine reads from the files of start pictures."""
 
 from __future__ import annotations
 

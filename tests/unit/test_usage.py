@@ -1,4 +1,4 @@
-"""What people asked for lately comes first at the next start, and a broken record harms nobody."""
+"""The most used lanes come first at the next start, and an invalid record is ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ["a", "b", "c", "d"]
 
 
 class Clock:
-    """A time that stands still until it is told."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 1e9

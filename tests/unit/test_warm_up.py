@@ -1,4 +1,4 @@
-"""Steps are taken in their order, told of, and fail alone; stopping waits for the one under way only."""
+"""Steps run in their order, are reported, and fail alone; stopping waits for the running step only."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:
 
 @dataclass
 class RunningRequests:
-    """Requests who are painted for, or kept waiting, as a test says."""
+    """The numbers of running and waiting requests, set by a test."""
 
     has_requests: bool = True
     has_unserved: bool = False

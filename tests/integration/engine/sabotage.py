@@ -1,4 +1,4 @@
-"""A lane of the devices that fails where a test wants it to; all that it does is done by the real one."""
+"""A real lane with injected faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BREAKING = 13
 
 
 class Fault(Enum):
-    """Where an error of the devices shows."""
+    """The call that raises an error of the devices."""
 
     QUEUEING = "a run cannot be queued"
     WAITING = "a run cannot be waited for"
@@ -26,7 +26,7 @@ class Fault(Enum):
 
 
 class SabotagedLane(DeviceLane):
-    """Has the programs of a compiled lane, and seats of its own.
+    """A lane with the programs of a compiled lane, its own seats, and injected faults.
 
     `fault` breaks the next run, and the seats until they are reset. `breaks_after_decoding` breaks the run
     after the next run that finishes a picture. `breaks_on` breaks every run with a request of this seed.
@@ -86,7 +86,7 @@ class SabotagedLane(DeviceLane):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class HangingRun(Run):
-    """A run for which the devices give no answer until an event."""
+    """A run that does not end before an event."""
 
     until: threading.Event
 
@@ -96,7 +96,7 @@ class HangingRun(Run):
 
 
 def poisoned(prepared: Prepared) -> Prepared:
-    """The same, or with the seed POISON a table of no numbers."""
+    """Return the request; for the seed POISON, with a table of NaN."""
     if prepared.request.seed != POISON:
         return prepared
     return dataclasses.replace(prepared, rows=np.full_like(prepared.rows, np.nan))

@@ -112,7 +112,7 @@ def test_progress_goes_up_to_the_last_step(engine: Engine) -> None:
     assert len(told) > 1
 
 
-def test_progress_never_goes_back_whatever_the_sampler_and_the_company(engine: Engine) -> None:
+def test_progress_never_goes_back_for_any_sampler_and_company(engine: Engine) -> None:
     """Newcomers cut the runs of others short; samplers may have more evaluations than steps."""
     requests = [
         like(sampler=sampler, num_inference_steps=steps) for sampler in SUITED for steps in (1, 2, 3, 17)

@@ -50,7 +50,7 @@ def open_engine(checkpoint: Path, cache_dir: Path, device_lanes: dict[Lane, Devi
 
 
 class Gate:
-    """Holds up the making of whatever is wanted to be late, until it is opened."""
+    """Delays an opening until the gate is opened."""
 
     def __init__(self) -> None:
         self.opened = threading.Event()

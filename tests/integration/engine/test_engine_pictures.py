@@ -31,7 +31,7 @@ def file_of(pixels: np.ndarray) -> bytes:
 
 ROWS, COLUMNS = np.mgrid[0:16, 0:16]
 START = np.stack([ROWS * 16, COLUMNS * 16, (ROWS + COLUMNS) * 8], axis=-1)
-MASK = np.where(COLUMNS < 8, 255, 0)  # the left half is painted anew
+MASK = np.where(COLUMNS < 8, 255, 0)  # the left half is repainted
 FROM_PICTURE = like(init_image=file_of(START), strength=0.5)
 PART = like(init_image=file_of(START), mask_image=file_of(MASK), strength=0.9, seed=9)
 MIXED = (

@@ -1,4 +1,4 @@
-"""An engine that cannot work as it is configured does not start, and says why."""
+"""An engine with an impossible configuration does not start, and gives the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's two threads on scripted devices: answers come with no lock held, and never fail to come."""
+"""The engine's two threads on scripted devices: every answer comes, without a held lock."""
 
 from __future__ import annotations
 

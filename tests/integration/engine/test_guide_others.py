@@ -1,4 +1,4 @@
-"""The guide's other classes and schedulers: what they take, what they refuse, what decides the picture."""
+"""The guide's other classes and schedulers: arguments, errors, pictures."""
 
 from __future__ import annotations
 

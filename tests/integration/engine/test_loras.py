@@ -1,4 +1,4 @@
-"""LoRAs in the engine: pictures with different ones share a batch, each as it is alone."""
+"""LoRAs in the engine: pictures with different LoRAs share a batch and are as if alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models beyond the devices' memory: moved out and in, and the pictures are the same to the bit."""
+"""Models beyond the devices' memory: evicted and loaded again, with bit-equal pictures."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_model_that_needs_all_memory_never_shares_the_devices_again(compiler: 
 
 
 class HeldUp(Transport):
-    """Copies to the devices wait, in the first thread that makes one, until they are let go."""
+    """A transport whose copies wait, in the first thread that makes one, until they are released."""
 
     def __init__(self, mesh: jax.sharding.Mesh) -> None:
         super().__init__(mesh)
@@ -186,7 +186,7 @@ class HeldUp(Transport):
 
 
 def test_a_late_load_of_an_abandoned_thread_changes_nothing(compiler: Compiler) -> None:
-    """Its successor has loaded the model, and evicted it again, by then."""
+    """By then the next thread has loaded the model and evicted it again."""
     residency = Residency(compiler.mesh, 100)
     first = residency.adopt("first", tree(compiler.mesh, residency, 15))
     second = residency.adopt("second", tree(compiler.mesh, residency, 20))

@@ -1,4 +1,4 @@
-"""The engine's loop on simulated devices: it keeps what step-level seating can gain."""
+"""The engine's loop on simulated devices keeps the gain of step-level seating."""
 
 import dataclasses
 import sys

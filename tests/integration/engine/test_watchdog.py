@@ -1,4 +1,4 @@
-"""Devices that answer nothing: noticed and told to people, and the work begun anew, or given up."""
+"""Devices that do not answer: detected, reported, retried, and finally given up."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def lane(device_lanes: dict[Lane, DeviceLane]) -> SabotagedLane:
 
 @pytest.fixture
 def answers() -> Iterator[threading.Event]:
-    """What stuck devices wait for; they answer at the end, so that no thread is left."""
+    """Yield the event that hanging devices wait for; it is set at the end, so that no thread is left."""
     event = threading.Event()
     yield event
     event.set()
 
 
 class Once:
-    """Makes the devices hang once, when it is first told of steps: how long they take is known by then."""
+    """Makes the devices hang once, at the first progress report: the time of a step is known by then."""
 
     def __init__(self, lane: SabotagedLane, answers: threading.Event) -> None:
         self.lane, self.answers = lane, answers
@@ -82,7 +82,7 @@ def test_devices_that_hang_twice_are_given_up_and_every_request_fails(
     open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
 ) -> None:
     engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)
-    engine.submit(PLAIN).result(DEADLINE)  # so that it knows how long things take
+    engine.submit(PLAIN).result(DEADLINE)  # so that the engine has measured the time of a run
     lane.stuck += [answers] * 8
     futures = [engine.submit(request) for request in (*GUIDED * 2, like(guidance_scale=1.0))]
     for future in futures[:-1]:

@@ -48,7 +48,7 @@ LONGEST = 6000
 
 
 def texts(seed: int, count: int) -> list[str]:
-    """So many texts of pieces in any order, some as long as Discord lets them be."""
+    """Return `count` texts of random pieces, some of Discord's largest length."""
     chosen = random.Random(seed)
     made = [*PIECES, "x" * LONGEST, "word " * (LONGEST // 5), "\u0301" * LONGEST, "👍" * 1500]
     while len(made) < count:
@@ -67,7 +67,7 @@ async def answered(member: Member, interaction: str) -> Message:
 
 
 def is_clear(message: Message) -> bool:
-    """Whether it is a sentence for one person, or shows a job to all."""
+    """Return whether a message is a private sentence or shows a job."""
     text = text_of(message)
     return ephemeral(message) or "Queued" in text or "Starts" in text or "Painting" in text
 

@@ -1,4 +1,4 @@
-"""What a front offers follows what workers publish, and a refusal of a worker is its person's affair."""
+"""A front follows the offers that workers publish; a worker's refusal is shown to its person only."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ async def test_commands_that_discord_refuses_are_registered_later(
 
 
 async def asked(member: Member) -> None:
-    """Ask for what a worker will refuse."""
+    """Request a setting that a worker refuses."""
     await member.message_of(await member.imagine(prompt="a red circle", sampler="pndm"))
 
 
 async def refuse(served: Served) -> None:
-    """Do what a worker does whose checkpoint does not take the sampler."""
+    """Fail the image like a worker whose checkpoint does not suit the sampler."""
     (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     await served.store.leases.fail(claim, failure="unsuited_sampler: ddim, euler")
 

@@ -1,4 +1,4 @@
-"""The first answer to an interaction, where the way to Discord and back fails."""
+"""The first answer to an interaction when requests or responses are lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAULTS = ("rest_5xx", "lose_answers", "drop_requests", "drop_answers", "hang_ans
 
 @pytest.fixture
 async def sandbox(timed: Sandbox) -> AsyncIterator[Sandbox]:
-    """A sandbox whose time stands still: here it matters that an answer arrives, not how soon."""
+    """A sandbox whose time does not pass: only the arrival of an answer matters."""
     yield timed
     assert timed.violations == []
 
@@ -64,7 +64,7 @@ async def test_a_refusal_is_shown_once_although_the_answer_to_it_is_lost(
 async def twins(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> AsyncIterator[tuple[Served, Served]]:
-    """Two fronts that hear of the same shard."""
+    """Two fronts with the same shard."""
     async with (
         serving(sandbox, store, artifacts, Config(), name="first") as first,
         serving(sandbox, store, artifacts, Config(), name="second") as second,

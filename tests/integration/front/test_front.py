@@ -22,14 +22,14 @@ from bot.store.jobs import Jobs
 
 
 class FullDisk(Jobs):
-    """The jobs of a store whose database cannot be written any more."""
+    """The jobs of a store whose database can no longer be written."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
         raise StoreUnavailable("The disk that holds the queue is full.")
 
 
 class Restarting(Jobs):
-    """The jobs of a store whose server is gone just after it took a request, and back a moment later."""
+    """The jobs of a store whose server fails after it stored a request, and then returns."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **options: Any) -> Job:
         known = len(await self.active())
@@ -40,7 +40,7 @@ class Restarting(Jobs):
 
 
 class FaultyJobs(Jobs):
-    """The jobs of a store with a fault that nobody foresaw."""
+    """The jobs of a store with an unexpected error."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
         raise ZeroDivisionError("a secret of the house")
@@ -54,7 +54,7 @@ async def store_with(kind: type[Jobs], folder: Path) -> Store:
 
 
 async def told_its_message(store: Store, job_id: str, message: Message) -> bool:
-    """Whether the job knows the message that shows it, for when its interaction's token is dead."""
+    """Return whether the job has the id of its message, for edits after the token's end."""
     return (await store.jobs.get(job_id)).message_id == int(message["id"])
 
 

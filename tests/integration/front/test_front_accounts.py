@@ -22,7 +22,7 @@ TAKEN_ALONG = Config(discord=DiscordConfig(user_install=True))
 
 @pytest.fixture
 async def along(sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member) -> AsyncIterator[Served]:
-    """A bot that people may have in their accounts; Ravi has."""
+    """A user-installable bot; Ravi has installed it."""
     async with serving(sandbox, store, artifacts, TAKEN_ALONG) as served:
         await ravi.install()
         yield served

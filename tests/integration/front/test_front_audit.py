@@ -1,4 +1,4 @@
-"""The log of moderators' acts: pages, filters, and the file of all of it."""
+"""The audit log: pages, filters, and the exported file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODERATOR = By(actor_id=MINA, guild_id=GUILD_ID)
 
 
 async def audit(who: Member, /, **options: Any) -> Message:
-    """The answer to /audit, which nobody else sees."""
+    """Return the private answer to /audit."""
     message = await who.message_of(await who.use("audit", **options))
     assert ephemeral(message)
     return message

@@ -1,4 +1,4 @@
-"""Whoever is blocked gets no picture, whichever way they ask, and one private sentence that says why."""
+"""A blocked person gets no picture in any way of asking, and one private sentence with the reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def block(store: Store, user_id: int = RAVI, *, until: float | None = None
 
 
 async def press(served: Served, member: Member, message: Message, custom_id: str) -> str:
-    """Press the first button of a message as if it were another, as a modified client does."""
+    """Press the first button of a message with another custom id, as a modified client does."""
     shown = served.sandbox._core.world.messages[int(message["id"])]
     button = next(each for _, each in walk(shown.components) if each.get("custom_id"))
     button["custom_id"] = custom_id

@@ -1,4 +1,4 @@
-"""Buttons under pictures: for whom they work, what they do, and that they outlive a restart."""
+"""Buttons under pictures: their rights, their actions, and their use after a restart."""
 
 from __future__ import annotations
 

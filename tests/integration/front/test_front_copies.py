@@ -1,4 +1,4 @@
-"""One picture out of a grid, the original files, and the question before a deletion."""
+"""Single pictures of a grid, the original files, and the confirmation of a deletion."""
 
 from __future__ import annotations
 

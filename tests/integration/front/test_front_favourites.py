@@ -1,4 +1,4 @@
-"""Favourites: marked in the menu or by a star under the message, listed by /history."""
+"""Favourites: marked in the menu or by a star reaction, listed by /history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/history and its buttons, and what a role is worth, as members of a server see them."""
+"""/history and its buttons, and the weights of roles."""
 
 from __future__ import annotations
 

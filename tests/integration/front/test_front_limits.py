@@ -1,4 +1,4 @@
-"""What a stranger's file costs when its request is refused: nothing, and nothing of it stays."""
+"""A refused request leaves nothing of its file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_a_file_is_deleted_if_its_request_is_refused_by_enqueue(
         before = kept_files(tmp_path)
 
         async def nothing_seen(*_given: object, **_named: object) -> None:
-            """Of eight commands at once each sees the place that only one of them gets."""
+            """Each of eight simultaneous commands sees the place that only one of them gets."""
 
         monkeypatch.setattr(store.jobs, "check_caps", nothing_seen)
         red = picture(colour=(250, 0, 0, 0))
@@ -99,7 +99,7 @@ async def test_a_file_is_deleted_if_its_request_is_refused_by_enqueue(
         job = await job_of(store, "a boat")
         assert job.recipe.init_image is not None
         await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
-        assert await served.artifacts.get(job.recipe.init_image)  # which the job that waits starts from
+        assert await served.artifacts.get(job.recipe.init_image)  # the waiting job starts from it
 
 
 @pytest.mark.parametrize(

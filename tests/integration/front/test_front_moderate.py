@@ -1,4 +1,4 @@
-"""What moderators do with /moderate, and whom and what they cannot."""
+"""/moderate: its acts, and the limits of a moderator's rights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RIGHT = "Who may manage messages in the whole server can do this: ask one of the
 
 @pytest.fixture(autouse=True)
 def _wei_moderates(lenient: Sandbox) -> None:
-    """Let Wei moderate, who is no administrator, and Omar in one channel only."""
+    """Let Wei, who is no administrator, moderate the server, and Omar one channel."""
     give_role(lenient, WEI, Permission.MANAGE_MESSAGES)
     art = next(channel.id for channel in CHANNELS if channel.name == "art")
     lenient._core.world.channels[art].overwrites[OMAR] = (int(Permission.MANAGE_MESSAGES), 0)

@@ -1,4 +1,4 @@
-"""A pause as those see it who wait: a word in their message, and the picture after its end."""
+"""A pause as waiting persons see it: its word in the message, and the picture after its end."""
 
 from __future__ import annotations
 

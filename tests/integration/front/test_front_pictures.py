@@ -1,4 +1,4 @@
-"""Pictures that members send to start from, and what becomes of them, with a real client on the sandbox."""
+"""Start pictures that members send, with a real client on the sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Previews beside the progress: what the channel sees while a picture is painted."""
+"""Previews with the progress of a picture, as a channel sees them."""
 
 from __future__ import annotations
 

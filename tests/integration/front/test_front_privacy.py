@@ -1,4 +1,4 @@
-"""/privacy, and servers that remove the bot, as members of a server see them."""
+"""/privacy, and servers that remove the bot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Message = dict[str, Any]
 
 
 async def asked_about(member: Member) -> Message:
-    """The answer to /privacy, which nobody else sees."""
+    """Return the private answer to /privacy."""
     message = await member.message_of(await member.use("privacy"))
     assert ephemeral(message)
     assert "What is kept of you" in text_of(message)

@@ -1,4 +1,4 @@
-"""Pictures say what they are: what people receive is signed, labelled and described."""
+"""Pictures that persons receive are signed, labelled and described."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def menu_of(message: Message) -> Any:
 
 
 async def closed_to_somebody(served: Served, channel: str) -> bool:
-    """Whether the bot has heard that a channel is closed to a member."""
+    """Return whether the bot knows that a channel is closed to a member."""
     (guild,) = served.bot.guilds
     (place,) = [each for each in guild.text_channels if each.name == channel]
     return any(overwrite.view_channel is False for overwrite in place.overwrites.values())

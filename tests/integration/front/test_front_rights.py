@@ -1,4 +1,4 @@
-"""Who may ask for more like a job, and that the answer is promised before the database is asked."""
+"""The right to repeat a job, and the acknowledgement before any read of the database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def forge(served: Served, message: Message, kind: str, custom_id: str) -> None:
 
 
 async def half_painted(served: Served, number: int, **values: Any) -> Job:
-    """A job of somebody from elsewhere, its first picture painted; nothing is delivered."""
+    """Return a job from another server with its first picture painted; nothing is delivered."""
     asked = recipe(prompt=f"secret {number}", variants=2)
     job = await served.store.jobs.enqueue(asked, origin(number, user_id=1, **values))
     first, _ = await served.store.leases.claim("test", limit=2, ttl=60.0)

@@ -1,4 +1,4 @@
-"""/rules, and what they refuse: prompts, styles, lists, recipes, the buttons of earlier pictures."""
+"""/rules, and the checks of prompts, styles, lists, recipes and the buttons of earlier pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/settings, and whose options /imagine uses."""
+"""/settings, and the precedence of settings in /imagine."""
 
 from __future__ import annotations
 

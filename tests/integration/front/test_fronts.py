@@ -1,4 +1,4 @@
-"""Several fronts beside each other: each answers its own shards, and results come once whoever dies."""
+"""Several fronts: each answers its own shards, and every result is delivered once after any death."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def config_of(*shard_ids: int) -> Config:
 async def fronts(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> AsyncIterator[tuple[Served, Served, AsyncExitStack]]:
-    """The front of direct messages, that of the server, and how to end the latter."""
+    """The front of direct messages, the front of the server, and the stack that ends the latter."""
     async with (
         serving(sandbox, store, artifacts, config_of(0), name="first") as first,
         AsyncExitStack() as end,

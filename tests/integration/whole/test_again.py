@@ -1,4 +1,4 @@
-"""Again, from the button to the pictures: others than before, of the seeds that follow."""
+"""Again, from the button to the pictures: new pictures with the next seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results and progress in the sandbox's messages, on good days and bad ones."""
+"""Results and progress in the sandbox's messages, with and without faults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROMPT = "a red heart left of a blue star"
 
 @pytest.fixture
 def outcomes(store: Store, tmp_path: Path) -> Iterator[Any]:
-    """What became of the deliveries, read from the database as an operator would."""
+    """The outcomes of deliveries, read from the database as by an operator."""
 
     def read() -> list[str]:
         with sqlite3.connect(tmp_path / "queue.sqlite3") as database:
@@ -50,7 +50,7 @@ def noise(claim: Claim) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 async def paint(served: Served, job_id: str, *, fail: int = 0) -> Job:
-    """Do what a worker does, with noise for pictures; the first `fail` of them fail."""
+    """Complete a job like a worker, with noise as pictures; the first `fail` images fail."""
     claims = await served.store.leases.claim("test", limit=9, ttl=60.0)
     for number, claim in enumerate(claims):
         if number < fail:
@@ -62,7 +62,7 @@ async def paint(served: Served, job_id: str, *, fail: int = 0) -> Job:
 
 
 async def ask(member: Member, store: Store, **options: Any) -> tuple[Message, Job]:
-    """Ask for a picture; the message that says it is queued, and its job."""
+    """Request a picture; return the message that shows it in the queue, and its job."""
     message = await member.message_of(await member.imagine(prompt=PROMPT, **options))
 
     async def known() -> bool:

@@ -1,4 +1,4 @@
-"""What goes wrong around the shipped processes: nothing is lost, they recover alone, and say so."""
+"""Faults around the shipped processes: no job is lost, the processes recover and log the fault."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONG = {"steps": 150, "variants": 4}
 async def scene(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, compile_cache: Path
 ) -> AsyncIterator[FaultScene]:
-    """Both processes for all of these tests. Their checkpoint is gone as soon as they have started."""
+    """Both processes for all tests of this file. Their checkpoint is deleted after their start."""
     folder = tmp_path_factory.mktemp("faults")
     checkpoint = Path(shutil.copytree(tiny_checkpoint, folder / "checkpoint"))
     async with (
@@ -117,9 +117,9 @@ async def test_a_clock_jump_loses_no_lease_and_no_job(
 
 
 async def hang(scene: FaultScene) -> None:
-    """Stop the worker outside its transactions: inside one it would keep SQLite's lock for as long.
+    """Stop the worker outside its transactions: inside one it would hold SQLite's lock.
 
-    Its threads go on for a moment after the signal, so whether one is inside can be told only once all stand.
+    Its threads run on for a moment after the signal, so the check must wait until all threads have stopped.
     """
     while True:
         send(scene.worker, signal.SIGSTOP)

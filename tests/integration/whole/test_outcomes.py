@@ -1,4 +1,4 @@
-"""Where a result goes when its place is closed, and what is stored of that: one test for each refusal."""
+"""The outcome of a delivery to a closed place: one test for each refusal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Message = dict[str, Any]
 
 
 class DeliveryOutcomes:
-    """What became of the deliveries, read from the database as an operator would."""
+    """The outcomes of deliveries, read from the database as by an operator."""
 
     def __init__(self, served: Served, database: Path) -> None:
         self._served = served
@@ -50,7 +50,7 @@ def outcome(served: Served, tmp_path: Path) -> Iterator[DeliveryOutcomes]:
 
 
 async def ask(member: Member, served: Served, **options: Any) -> tuple[Message, Job]:
-    """Ask for a picture; the message that says it is queued, and its job."""
+    """Request a picture; return the message that shows it in the queue, and its job."""
     message = await member.message_of(
         await member.imagine(prompt="a red heart", **options), channel=options.get("channel")
     )
@@ -196,7 +196,7 @@ async def test_a_content_that_discord_refuses_is_reported_in_the_message(
 
 
 def forget_message(folder: Path) -> None:
-    """As after a crash before the message's id was noted."""
+    """Delete the message's id, as after a crash before it was stored."""
     with sqlite3.connect(folder / "queue.sqlite3") as database:
         database.execute("UPDATE jobs SET message_id = NULL, token_expires_at = 0")
     database.close()

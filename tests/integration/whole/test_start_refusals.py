@@ -1,4 +1,4 @@
-"""Errors of a start: Discord is unreachable, or the demo's first picture does not come."""
+"""Errors of a start: Discord is unreachable, or the demo's first picture is missing."""
 
 from __future__ import annotations
 

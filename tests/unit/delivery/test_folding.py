@@ -1,4 +1,4 @@
-"""Long prompts in messages: cut at a word, nothing torn, and a line that says where the whole is."""
+"""Long prompts in messages: cut at a word, with a line that names the button for the whole prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that a message carries: the picture itself, or a grid that says how to paint its first."""
+"""The file of a message: the picture itself, or a grid with the recipe of its first picture."""
 
 from __future__ import annotations
 

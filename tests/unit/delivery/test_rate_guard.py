@@ -1,4 +1,4 @@
-"""When the rate guard allows no request."""
+"""The cases in which the rate guard delays a request."""
 
 from __future__ import annotations
 

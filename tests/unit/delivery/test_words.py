@@ -1,4 +1,4 @@
-"""People's words in messages: nothing in them works, turns, hides or covers what is beside them."""
+"""People's words in messages: no Markdown, no change of direction, no invisible characters."""
 
 from __future__ import annotations
 

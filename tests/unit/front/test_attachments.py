@@ -1,4 +1,4 @@
-"""Files are fetched from Discord's own hosts alone, never more than allowed, never for long."""
+"""Files are fetched from Discord's own hosts only, within limits of size and time."""
 
 from __future__ import annotations
 

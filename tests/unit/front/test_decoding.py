@@ -1,4 +1,4 @@
-"""Files are decoded in processes of their own, of little time and memory, that see nothing of ours."""
+"""Files are decoded in separate processes with little time and memory and without secrets."""
 
 from __future__ import annotations
 

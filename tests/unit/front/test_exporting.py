@@ -1,4 +1,4 @@
-"""What a person takes with them of what is kept."""
+"""The export of a person's data."""
 
 from __future__ import annotations
 

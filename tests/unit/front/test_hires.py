@@ -1,4 +1,4 @@
-"""A second pass as people type it, and the recipes of pictures that have one."""
+"""Second passes as typed, and the recipes of their pictures."""
 
 from __future__ import annotations
 

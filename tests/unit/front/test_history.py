@@ -1,4 +1,4 @@
-"""The pages of /history: what stands in a line, and where the buttons lead."""
+"""The pages of /history: the parts of a line, and the targets of the buttons."""
 
 from dataclasses import replace
 

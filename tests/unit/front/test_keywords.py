@@ -54,7 +54,7 @@ def test_a_prompt_too_long_for_a_choice_is_not_suggested() -> None:
     assert KEYWORDS.complete("x" * 2000 + ", lo") == []
 
 
-def test_a_keyword_is_suggested_once_whatever_of_it_matches() -> None:
+def test_a_keyword_is_suggested_once() -> None:
     assert Keywords([["ab", "0", "1", "abc,abd"]]).complete("a") == ["ab"]
 
 

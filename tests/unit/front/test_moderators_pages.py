@@ -1,4 +1,4 @@
-"""The pages for moderators in every language: what holds, what was done, and the file of it."""
+"""The pages for moderators in every language: restrictions, entries of the log, and the exported file."""
 
 from __future__ import annotations
 

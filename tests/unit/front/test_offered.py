@@ -1,4 +1,4 @@
-"""What forms of this process refer to, and the pictures and recipes among that."""
+"""Values that forms refer to by a key: pictures and recipes."""
 
 from __future__ import annotations
 

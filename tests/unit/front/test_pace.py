@@ -1,4 +1,4 @@
-"""People and servers may ask so often, and send files less often."""
+"""Rate limits of persons and servers for requests and files."""
 
 from __future__ import annotations
 

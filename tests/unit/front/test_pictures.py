@@ -1,4 +1,4 @@
-"""Files of strangers: whatever is in them, a clean picture or one sentence."""
+"""Untrusted files: each gives a clean picture or one sentence."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png(width: int, height: int, *, depth: int = 8, colour: int = 2, rows: bytes, more: bytes = b"") -> bytes:
-    """A PNG with this header, whatever is really in it."""
+    """A PNG with this header and any contents."""
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     return (
         SIGNATURE + chunk(b"IHDR", header) + more + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")

@@ -1,4 +1,4 @@
-"""Whose options hold, and what does not suit a request."""
+"""The precedence of options, and options that do not suit a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Styles around a person's words: texts, names, and whose options win."""
+"""Styles around a person's words: texts, names, and the precedence of options."""
 
 from __future__ import annotations
 

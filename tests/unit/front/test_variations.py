@@ -1,4 +1,4 @@
-"""What the buttons under a picture ask for."""
+"""The recipes behind the buttons under a picture."""
 
 from __future__ import annotations
 

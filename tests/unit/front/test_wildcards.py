@@ -1,4 +1,4 @@
-"""Lists of a server: their names, their entries, and what a prompt draws from them."""
+"""Lists of a server: names, entries, and drawing."""
 
 from __future__ import annotations
 

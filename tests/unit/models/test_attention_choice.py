@@ -1,4 +1,4 @@
-"""Which kernel computes an attention, by platform, number format and widths, and what is said of it."""
+"""The choice of an attention kernel by platform, dtype and widths, and the start-up's report of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kernel of attention computes the same, whatever the shape, and each row for itself."""
+"""Every attention kernel gives the same result for every shape, each row independent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an adapter adds to a layer is what the weights' difference up · down would add."""
+"""An adapter adds to a layer the result of the weights' difference up · down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A UNet's config.json is read as the reference reads it, and refused by name where that cannot be."""
+"""A UNet's config.json is read as in the reference; unsupported values are refused by name."""
 
 from __future__ import annotations
 

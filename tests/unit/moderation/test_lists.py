@@ -1,4 +1,4 @@
-"""How many evasions are caught, and how many innocent prompts pass."""
+"""The shares of detected evasions and of accepted innocent prompts."""
 
 import pytest
 from moderation_lists import LANGUAGES, Prompts, condemned, held_out_prompts, missed, own_prompts

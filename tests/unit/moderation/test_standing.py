@@ -1,4 +1,4 @@
-"""Which restriction decides about a request, and what its person is told."""
+"""Which restriction decides a request, and its sentence for the person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as a use of a term: spellings, boundaries, inflections, phrases."""
+"""Uses of a term: spellings, boundaries, inflections, phrases."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Certificates: a self-made one that stays, and every mistake in an operator's."""
+"""Certificates: a persistent self-made one, and every mistake in an operator's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifests of pictures: right, beside the recipe, and made without the network."""
+"""The manifests of pictures: valid, beside the recipe, made without the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations meant to exhaust the process that reads them: each is refused before anything is built."""
+"""Configurations meant to exhaust the reading process: each is refused before anything is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was converted once is read again as it is, and never instead of what the source holds now."""
+"""The cache returns converted parameters unchanged, and never in place of a changed source."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def same(one: Checkpoint, other: Checkpoint) -> bool:
 
 
 def change_in_place(file: Path) -> None:
-    """Change one number in the middle of the last tensor; the file's size, inode and time stay."""
+    """Change one number of the last tensor without changing the file's size, inode and time."""
     facts = file.stat()
     with file.open("r+b") as opened:
         opened.seek(facts.st_size - 9 * 4)

@@ -1,4 +1,4 @@
-"""Digests of files: of every byte, and remembered only while the file is provably the same."""
+"""Digests of files: over every byte, and remembered only for an unchanged file."""
 
 from __future__ import annotations
 

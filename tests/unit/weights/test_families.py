@@ -1,4 +1,4 @@
-"""Folders of every family: which networks are read, in which dtype, and which do not belong together."""
+"""Folders of every family: networks, dtypes, and components that do not match."""
 
 from __future__ import annotations
 

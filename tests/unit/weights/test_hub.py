@@ -1,4 +1,4 @@
-"""Checkpoints on the hub: the real client in a process of its own against a hub on this machine."""
+"""Checkpoints on the hub: the real client in its own process, against a hub on this machine."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """What came of every call, what the hub was asked, and where its cache is."""
+    """The results of every call, the requests to the hub, and the folder of its cache."""
 
     results: dict[str, dict[str, Any]]
     hub: Hub

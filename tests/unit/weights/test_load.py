@@ -1,4 +1,4 @@
-"""What `load_checkpoint` reads, whoever wrote the files."""
+"""The files that `load_checkpoint` reads, from every writer."""
 
 from __future__ import annotations
 
@@ -111,9 +111,7 @@ def test_files_of_the_variant_are_read_where_there_are_any(original: Path, folde
 
 @pytest.mark.parametrize("stored", [np.float32, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_parameters_have_the_dtype_asked_for_whatever_the_file_holds(
-    stored: type, dtype: str, folder: Path
-) -> None:
+def test_parameters_have_the_requested_dtype_for_any_file(stored: type, dtype: str, folder: Path) -> None:
     for file in (UNET_FILE, VAE_FILE, TEXT_FILE):
         rewrite(folder / file, lambda tensors: {name: x.astype(stored) for name, x in tensors.items()})
 

@@ -1,4 +1,4 @@
-"""LoRA files are read strictly: each tensor has its place in the model, or one sentence says what has not."""
+"""LoRA files are read strictly: every tensor belongs to a layer, or one sentence names the others."""
 
 from __future__ import annotations
 

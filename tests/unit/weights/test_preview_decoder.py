@@ -1,4 +1,4 @@
-"""What is no decoder of previews, each in one sentence that says what to change."""
+"""Invalid decoders of previews, each in one sentence that says what to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint in one file of the original layout is the checkpoint that it was made from."""
+"""A checkpoint in one file of the original layout equals its folder."""
 
 from __future__ import annotations
 
