@@ -91,7 +91,7 @@ class SimulatedPicture:
         return np.zeros((1, 1, 3), np.uint8)
 
     def fetch_safety(self) -> SafetyScores | None:
-        """Return None: there is no safety checker."""
+        """Return nothing: nobody judges."""
         return None
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:

@@ -35,7 +35,7 @@ REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offere
 """Failures of the chosen settings; only the person who chose them sees the message."""
 
 START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed"})
-"""Failures that other words and settings cannot avoid."""
+"""Failures that other words and settings do not mend."""
 
 NOT_AGAIN = REFUSALS | {"worker_died"}  # a repeat of a request that killed two workers may kill two more
 

@@ -330,7 +330,7 @@ WAYS = (
 
 
 def _parts(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
-    """Return the arguments of a message's edit, with fresh readers of the files."""
+    """Return the arguments that a message's edit takes; the files are read from their start each time."""
     named = {picture.stem + file.suffix: file for picture, file in zip(content.pictures, files, strict=False)}
     return {
         "view": layout(content, file_names=list(named)),

@@ -53,8 +53,8 @@ def _not_a_member(guilds: str) -> str:
 class Bot(discord.AutoShardedClient):
     """Serves commands and buttons as the process `name`.
 
-    Its intents are servers, for their names and upload limits, and reactions, which mark favourites; not
-    message contents, members or presences. Each of several fronts receives the events of its own shards only.
+    It asks for names of servers, their upload limits and reactions, which mark favourites. Message contents,
+    members and presences are none of its business. Of several fronts, each hears of its own shards only.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class SentFile:
-    """A file at an address from Discord, and its name in sentences."""
+    """A file at an address that Discord gave, and what it is called in the sentences about it."""
 
     address: str
     what: str

@@ -81,7 +81,7 @@ class Deliveries(Verbs):
     ) -> bool:
         """Store the outcome of a delivery; the first outcome stays. False if the person deleted the job.
 
-        `message_id` is the message that shows the result, `channel_id` its channel if it is not the
+        `message_id` is the message that shows the result, `channel_id` its channel where that is not the
         job's. Nothing changes once another front has claimed the delivery.
         """
         values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}

@@ -28,7 +28,7 @@ from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
 from bot.store.tables import favourites, images, jobs, last_tags, start_pictures, virtual_clock
 from bot.store.transitions import cancel_images, lock_owned_job
 
-_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no two characters look alike
+_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
 _ID_LENGTH = 8
 _NOT_PAUSED = jobs.c.paused == sa.false()
 RUNS = jobs.c.state == State.RUNNING

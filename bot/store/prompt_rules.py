@@ -29,8 +29,8 @@ class Action(StrEnum):
 class PromptRule:
     """One rule of a server; without a `channel_id` it holds in every channel.
 
-    A rule refuses a prompt that has one of its `terms`; with `also`, the prompt must also have one of these
-    terms. The terms of an allowing rule are phrases that the other rules ignore.
+    A rule refuses a prompt that has one of its `terms`; with `also`, only where it has one of those too. The
+    terms of a rule that allows are phrases that no other rule sees.
     """
 
     name: str

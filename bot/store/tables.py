@@ -67,7 +67,7 @@ jobs = sa.Table(
     sa.Column("parent_channel_id", sa.BigInteger),
     sa.Column("parent_message_id", sa.BigInteger),
     sa.Column("descent", _Descent),  # null without a parent
-    sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # without the bot
+    sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # where the bot is not
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
     sa.Index(None, "state", "paused", "tag", "interaction_id"),  # the fair order of all jobs

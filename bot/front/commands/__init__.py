@@ -25,7 +25,7 @@ from sdjax_engine.request import Offer
 
 
 def commands(offers: Sequence[Offer], *, keywords: bool = False) -> list[Command | Group]:
-    """Return all slash commands, with the options of `offers`; with `keywords`, prompts have suggestions."""
+    """Return all slash commands, with the options of `offers`; with `keywords`, prompts suggest some."""
     return [
         imagine_command(offers, keywords=keywords),
         queue_command(),
