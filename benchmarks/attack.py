@@ -134,7 +134,7 @@ async def round_of(folder: Path, *, commands: int, costly: bytes) -> None:
                 await asyncio.sleep(0.05)  # the attack starts first
                 wait = await wait_of(ravi, png(64))
                 await attacking
-            left = len(kept(folder)) - files - 2  # the other person's picture and its recipe's copy
+            left = len(kept(folder)) - files - 2  # the other person's picture and its mask
         print(
             f"{commands} commands: {used.processor_seconds:.2f} s of processor time, "
             f"{used.peak_bytes / MIB:.0f} MiB more memory, another person waits {wait:.2f} s, "

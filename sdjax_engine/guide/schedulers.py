@@ -76,7 +76,7 @@ class FlaxScheduler:
 
 
 class FlaxDDIMScheduler(FlaxScheduler):
-    """DDIM with evenly spaced timesteps, starting from timestep 0."""
+    """DDIM with timesteps of the spacing "leading"."""
 
     sampler = Sampler.DDIM
     reads = ("clip_sample", "set_alpha_to_one", "steps_offset", "prediction_type")

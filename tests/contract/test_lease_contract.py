@@ -54,7 +54,7 @@ async def test_each_lane_gets_images_up_to_its_limit(store: Store) -> None:
     assert len(await store.leases.claim("worker", limit={RECIPE.lane: 1, WIDE.lane: 3}, ttl=TTL)) == 1
 
 
-async def test_an_image_that_waits_for_a_full_lane_keeps_its_place_before_later_images(store: Store) -> None:
+async def test_an_image_of_a_full_lane_keeps_its_place(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=9), origin(1, user_id=1))
     await store.jobs.enqueue(WIDE, origin(2, user_id=1))
     await store.leases.claim("worker", limit={RECIPE.lane: 2, WIDE.lane: 9}, ttl=TTL)
@@ -155,7 +155,7 @@ async def test_a_heartbeat_keeps_the_lease_and_stores_the_step(store: Store, clo
     assert (image.step, image.state) == (6, State.RUNNING)
 
 
-async def test_a_heartbeat_stores_the_reason_of_a_restart_until_a_heartbeat_without_one(store: Store) -> None:
+async def test_a_heartbeat_stores_and_clears_the_reason_of_a_restart(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=2), ORIGIN)
     claims = await store.leases.claim("worker", limit=2, ttl=TTL)
 
@@ -341,7 +341,7 @@ async def test_a_workers_death_counts_only_for_images_that_the_devices_had_begun
     assert (await store.leases.give_back(await claim_one(store))) is None
 
 
-async def test_an_image_that_kills_workers_before_a_heartbeat_is_not_retried_for_ever(store: Store) -> None:
+async def test_an_image_that_kills_workers_unheard_is_not_retried_for_ever(store: Store) -> None:
     assert await failures_after_deaths(store, 4, begun=False) == ["worker_died"]
 
 
