@@ -44,9 +44,9 @@ class PNDM(SchedulerConfig):
     def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table.
 
-        The reference cuts the first `begin` entries of its list of timesteps, in which the second timestep occurs
-        twice. So with `begin` = 1 the second step starts twice, and a larger `begin` leaves out one timestep fewer
-        than `begin`.
+        The reference cuts the first `begin` entries of its list of timesteps, in which the second timestep
+        occurs twice. So with `begin` = 1 the second step starts twice, and a larger `begin` leaves out one
+        timestep fewer than `begin`.
         """
         alpha_bar = alphas_cumprod(self)
         final = 1.0 if self.set_alpha_to_one else alpha_bar[0]
