@@ -21,7 +21,7 @@ def processor() -> str:
 
 
 def print_conditions(*packages: str) -> None:
-    """Print the machine and the versions of `packages` , by default of the usual packages."""
+    """Print the machine and the versions of `packages`, by default of the usual packages."""
     print(f"machine: {processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}")
     print(f"python {platform.python_version()}", end="")
     for package in packages or PACKAGES:

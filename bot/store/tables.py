@@ -167,7 +167,7 @@ files = sa.Table(
     sa.Column("bytes", sa.BigInteger),  # null until it is known
     sa.Column("state", _FileState, nullable=False),
     sa.Column("changed_at", sa.Double, nullable=False),  # when it entered this state
-    sa.Column("used_at", sa.Double, nullable=False),  # when it was last written or a start picture
+    sa.Column("used_at", sa.Double, nullable=False),  # when last written, or used as a start picture
     sa.Column("leased_until", sa.Double),  # by the worker that repaints it
     sa.Column("failure", sa.Text),  # why it cannot be repainted
     sa.Index(None, "state", "used_at"),

@@ -33,7 +33,7 @@ class Use(StrEnum):
 
     PICTURES = "pictures"  # pixels to pixels
     PROMPTS = "prompts"  # pixels to a prompt's tokens
-    TEXTS = "texts"  # pixels to pixels, causally
+    TEXTS = "texts"  # a prompt's tokens to earlier tokens (causal)
 
 
 @dataclass(frozen=True, kw_only=True)

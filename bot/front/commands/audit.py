@@ -117,7 +117,7 @@ async def newest_page(log: Moderation, look: Look) -> Page:
 
 
 async def page_beside(log: Moderation, look: Look, way: str, key: int) -> Page:
-    """Return the page older or newer than the entry `key`; the newest page if it is not full."""
+    """Return the page beside the entry `key`; the newest page if no older or too few newer entries exist."""
     if way == OLDER:
         found = await _entries(log, look, before=key, limit=PAGE_ENTRIES + 1)
         if found:
