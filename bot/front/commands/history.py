@@ -131,7 +131,7 @@ async def newest_page(jobs: Jobs, user_id: int, look: Look = EVERYTHING) -> Page
 
 
 async def page_beside(jobs: Jobs, user_id: int, look: Look, way: str, key: int) -> Page:
-    """Return the page beside the interaction `key`; the newest page if no older or too few newer jobs exist."""
+    """Return the page beside the interaction `key`; the newest if no older or too few newer jobs exist."""
     if way == OLDER:
         found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1, **asdict(look))
         if found:
