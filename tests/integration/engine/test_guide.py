@@ -16,7 +16,7 @@ import pytest
 
 SCRIPT = Path(__file__).with_name("guide_lines.py")
 ROOT = Path(__file__).parents[3]
-QUICKLY_COMPILED = "--xla_backend_optimization_level=0"
+QUICKLY_COMPILED = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 
 pytestmark = pytest.mark.slow
 
