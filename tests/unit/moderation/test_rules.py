@@ -43,7 +43,7 @@ def test_an_allowed_phrase_is_ignored_but_other_uses_of_its_words_are_not() -> N
     assert rule_of("a blood orange in blood", rules=(BLOOD, ORANGE)) == "No gore"
 
 
-def test_a_rule_of_one_channel_applies_only_there() -> None:
+def test_a_rule_of_one_channel_holds_nowhere_else() -> None:
     assert rule_of("a clown", rules=(ONLY_HERE,)) == "Here"
     assert rule_of("a clown", rules=(ONLY_HERE,), channel_id=THERE) is None
     assert rule_of("a clown", rules=(ONLY_HERE,), channel_id=None) is None
