@@ -14,8 +14,9 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import Lane, SafetyScores
+from sdjax_engine.request import Lane
 
 LANE = Lane(model="simulated", height=512, width=512, guided=True)
 
@@ -90,9 +91,9 @@ class SimulatedPicture:
         self.clock.now += self.deliver
         return np.zeros((1, 1, 3), np.uint8)
 
-    def fetch_safety(self) -> SafetyScores | None:
+    def fetch_verdicts(self) -> Verdicts:
         """Return nothing: nobody judges."""
-        return None
+        return Verdicts()
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
         """Return latents, which do not matter either."""

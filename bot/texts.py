@@ -27,7 +27,10 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import Translations
 
+from bot import policy_mistakes
 from bot.errors import BotError, StoreUnavailable, UserMistake
+from bot.known_mistakes import KNOWN_MISTAKES
+from bot.review_mistakes import REVIEW_MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
@@ -201,7 +204,10 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "blocked_everywhere": "The bot's owner has blocked you from painting.",
         "blocked_until": "This ends {until}.",
         "blocked_reason": "The reason: {reason}",
+        **policy_mistakes.MISTAKES,
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
+        **KNOWN_MISTAKES,
+        **REVIEW_MISTAKES,
     }
 )
 

@@ -18,7 +18,9 @@ from bot.app.queue import Queue, open_queue
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
+from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
+from bot.delivery.uploads import Uploads
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.garbage import exclude_existing
@@ -82,12 +84,14 @@ class FrontSide:
     client: Bot
     progress: Progress
     outbox: Outbox
+    reviews: ReviewOutbox
 
     def start(self, tasks: BackgroundTasks) -> None:
         """Start the gateway connection, the outbox and the progress loop. The client must be logged in."""
         tasks.start(connect(self.client), "gateway")
         tasks.start(self.outbox.run(), "outbox")
         tasks.start(self.progress.run(), "progress")
+        tasks.start(self.reviews.run(), "reviews")
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Replace the offers; raises like `Bot.change_offers`."""
@@ -148,4 +152,5 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     )
     queue.checks.update(gateway=client.health, outbox=outbox.health)
     exclude_existing()  # all modules are imported, and no command waits yet
-    return FrontSide(client=client, progress=progress, outbox=outbox)
+    reviews = ReviewOutbox(queue.store, client, sender, Uploads(queue.artifacts, signing))
+    return FrontSide(client=client, progress=progress, outbox=outbox, reviews=reviews)

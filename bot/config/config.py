@@ -19,6 +19,7 @@ from bot.config.mistakes import sentences
 from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
+from bot.config.policy import PolicyConfig
 from bot.config.prompts import PromptsConfig
 from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
@@ -37,6 +38,7 @@ class Config(Section):
     queue: QueueConfig = QueueConfig()
     pictures: PicturesConfig = PicturesConfig()
     limits: LimitsConfig = LimitsConfig()
+    policy: PolicyConfig = PolicyConfig()
     prompts: PromptsConfig = PromptsConfig()
     provenance: ProvenanceConfig = ProvenanceConfig()
     retention: RetentionConfig = RetentionConfig()

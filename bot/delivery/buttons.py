@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.jobs import ImageRecord, Job, State
+from bot.holds import Outcome
+from bot.jobs import ImageRecord, Job, Showing, State
 from bot.sizes import larger_size
 from bot.texts import Texts
 from sdjax_engine.request import Offer
@@ -27,6 +28,8 @@ REFUSALS = frozenset(
         "start_missing",
         "start_not_offered",
         "start_changed",
+        "start_unfit",
+        "start_known",
     }
 )
 """Failures that a repeated request would have again."""
@@ -34,7 +37,7 @@ REFUSALS = frozenset(
 REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered"})
 """Failures of the chosen settings; only the person who chose them sees the message."""
 
-START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed"})
+START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed", "start_unfit", "start_known"})
 """Failures that other words and settings do not mend."""
 
 NOT_AGAIN = REFUSALS | {"worker_died"}  # a repeat of a request that killed two workers may kill two more
@@ -97,6 +100,8 @@ def final_rows(
     tiles = _tile_rows(job, done) if len(done) > 1 else ()
     publish = ButtonContent(label=texts.gettext("Publish"), custom_id=f"{PUBLISH}:{job.id}")
     last = (publish, delete) if done and _can_be_published(job) else (delete,)
+    if _can_be_appealed(job):
+        last = (ButtonContent(label=texts.gettext("Appeal"), custom_id=f"appeal:job:{job.id}"), *last)
     return (*tiles, *_rows(row, most=PHONE_ROW), last)
 
 
@@ -165,6 +170,13 @@ def _enlarge(job: Job, image: ImageRecord, texts: Texts) -> ButtonContent:
 
 def _can_be_published(job: Job) -> bool:
     return job.origin.private and job.origin.guild_id is not None
+
+
+def _can_be_appealed(job: Job) -> bool:
+    """Return whether moderators could show a withheld picture after an appeal; each job has one appeal."""
+    declined = job.ruling is not None and job.ruling.outcome is Outcome.DECLINED
+    withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
+    return withheld and not declined and job.origin.guild_id is not None
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:

@@ -19,7 +19,7 @@ from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent
 from bot.errors import DeliveryRefused, StoreUnavailable
-from bot.jobs import Delivery
+from bot.jobs import Delivery, Job
 from bot.log import about
 from bot.metrics import WELL, DeliveryMetrics, Metrics
 from bot.store.store import Store
@@ -71,7 +71,7 @@ class Outbox:
         self._metrics = metrics or Metrics().delivery
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
-        self._unmarked: dict[str, Sent] = {}  # by job
+        self._unmarked: dict[str, tuple[Job, Sent]] = {}  # by job
         self._claiming = asyncio.Lock()
 
     async def run(self) -> None:
@@ -140,7 +140,7 @@ class Outbox:
 
     async def _settle(self, delivery: Delivery) -> None:
         try:
-            sent = self._unmarked.get(delivery.job.id) or await self._send(delivery)
+            sent = self._sent_before(delivery.job) or await self._send(delivery)
         except DeliveryRefused as error:
             log.warning("the result cannot be delivered: %s", error.outcome)
             await self._mark(delivery, error.outcome)
@@ -153,11 +153,17 @@ class Outbox:
             )
             await self._postpone(delivery)
         else:
-            self._unmarked[delivery.job.id] = sent
+            self._unmarked[delivery.job.id] = delivery.job, sent
             wanted = await self._mark(delivery, sent.outcome, sent)
             del self._unmarked[delivery.job.id]
             if not wanted:
                 await self._sender.withdraw(delivery.job, sent)
+
+    def _sent_before(self, job: Job) -> Sent | None:
+        """Return what was sent and not marked, unless the result shows something else by now."""
+        before, sent = self._unmarked.get(job.id, (None, None))
+        same = before is not None and (before.images, before.ruling) == (job.images, job.ruling)
+        return sent if same else None
 
     async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> bool:
         """Store the outcome, and return whether the job still exists."""

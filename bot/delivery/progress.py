@@ -207,9 +207,15 @@ class Progress:
         """Return the previews of a job's images as one file; None without any, or where they are off."""
         if shown.wants_previews is None:
             origin = job.origin
+            if origin.policy.get("previews") is False:
+                shown.wants_previews = False
+                return None
             owners = owners_at(user_id=origin.user_id, channel_id=origin.channel_id, guild_id=origin.guild_id)
             shown.wants_previews = await self._store.preferences.nearest(PREVIEWS, *owners) is not False
-        previews = await self._store.previews.of(job.id) if shown.wants_previews else {}
+        wanted = (
+            shown.wants_previews and job.hold is None
+        )  # held pictures are not shown while they are painted
+        previews = await self._store.previews.of(job.id) if wanted else {}
         if not previews:
             return None
         width, height = job.recipe.picture_size

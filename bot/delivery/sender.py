@@ -42,6 +42,8 @@ FITTING_ATTEMPTS = 8  # halving each time: from 10 MiB to below 100 kB
 ORIGINAL = cast("int", "@original")  # Discord takes this name for an id; discord.py's annotation does not
 REMEMBERED_TOKENS = 10_000
 
+Channel = discord.PartialMessageable | discord.DMChannel
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
@@ -95,7 +97,7 @@ class Sender:
         self._clock = clock
         self._uploads = Uploads(artifacts, signing)
         self._dead_tokens: dict[str, None] = {}
-        self._rate_guard = RateGuard(clock=clock)
+        self.rate_guard = RateGuard(clock=clock)
 
     def can_edit(self, job: Job) -> bool:
         """Return whether the job's message can probably be edited now; makes no request."""
@@ -134,14 +136,14 @@ class Sender:
         """Delete a message that was sent while the person deleted the job."""
         try:
             if self.token_lives(job) and sent.channel_id is None:
-                with self._rate_guard.request(by_token=True):
+                with self.rate_guard.request(by_token=True):
                     await self._webhook(job).delete_message(sent.message_id)
                 return
         except (Refused, DeliveryDelayed) as error:
             log.info("the message of a deleted job is removed by the bot itself: %s", error)
         place = sent.channel_id or job.origin.channel_id
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 channel = self._client.get_partial_messageable(place)
                 await channel.get_partial_message(sent.message_id).delete()
         except (Refused, DeliveryDelayed) as error:
@@ -190,7 +192,7 @@ class Sender:
         """Replace the job's public message by a refusal that only its person sees."""
         webhook, view = self._webhook(attempt.job), layout(attempt.content, file_names=[])
         try:
-            with self._rate_guard.request(by_token=True):
+            with self.rate_guard.request(by_token=True):
                 await webhook.delete_message(attempt.job.message_id or ORIGINAL)
         except Refused as error:
             # An earlier attempt may have deleted the message, and its answer was lost.
@@ -198,21 +200,24 @@ class Sender:
                 raise
         attempt.message_deleted = True
         silent = discord.AllowedMentions.none()
-        with self._rate_guard.request(by_token=True):
+        with self.rate_guard.request(by_token=True):
             message = await webhook.send(view=view, allowed_mentions=silent, ephemeral=True, wait=True)
         return Sent(outcome="refused", message_id=message.id)
 
     async def _edit_by_token(self, attempt: Attempt) -> Sent:
-        webhook, parts = self._webhook(attempt.job), _parts(attempt.content, attempt.files)
-        with self._rate_guard.request(by_token=True):
+        webhook, parts = self._webhook(attempt.job), parts_of(attempt.content, attempt.files)
+        with self.rate_guard.request(by_token=True):
             message = await webhook.edit_message(attempt.job.message_id or ORIGINAL, **parts)
         return Sent(outcome="edited", message_id=message.id)
 
     async def _edit_by_bot(self, attempt: Attempt) -> Sent:
         assert attempt.job.message_id is not None, "the way is open only where the message is known"
-        message = self._channel(attempt.job).get_partial_message(attempt.job.message_id)
-        with self._rate_guard.request(by_token=False):
-            edited = await message.edit(**_parts(attempt.content, attempt.files))
+        job = attempt.job
+        place = job.message_channel_id or job.origin.channel_id
+        channel = self._client.get_partial_messageable(place)
+        message = channel.get_partial_message(attempt.job.message_id)
+        with self.rate_guard.request(by_token=False):
+            edited = await message.edit(**parts_of(attempt.content, attempt.files))
         return Sent(outcome="edited", message_id=edited.id)
 
     async def _post(self, attempt: Attempt) -> Sent:
@@ -226,14 +231,14 @@ class Sender:
         texts = Texts.for_locale(attempt.job.origin.locale)
         notice = texts.gettext("Your answer could no longer be shown where you asked, so it comes here.")
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 channel = await self._client.create_dm(discord.Object(attempt.job.origin.user_id))
             message_id = await self._send(channel, attempt, with_notice(attempt.content, notice))
         except Refused as error:
             raise error if error.refusal is Refusal.TOO_LARGE else Refused(attempt.reason) from None
         return Sent(outcome="sent_directly", message_id=message_id, channel_id=channel.id)
 
-    async def _send(self, channel: discord.abc.Messageable, attempt: Attempt, content: MessageContent) -> int:
+    async def _send(self, channel: Channel, attempt: Attempt, content: MessageContent) -> int:
         """Post a new message, unless an earlier attempt has posted it, and return the message's id.
 
         The nonce makes Discord answer a repeated post with the first message, for a few minutes.
@@ -241,12 +246,14 @@ class Sender:
         delivery = attempt.delivery
         if delivery is not None and delivery.tried_before:
             earlier = await self._posted_earlier(channel, delivery, content)
-            if earlier:
-                return earlier
-        parts = _parts(content, attempt.files)
+            if earlier:  # it may show what has changed since
+                with self.rate_guard.request(by_token=False):
+                    message = channel.get_partial_message(earlier)
+                    return (await message.edit(**parts_of(content, attempt.files))).id
+        parts = parts_of(content, attempt.files)
         attachments = parts.pop("attachments")
         nonce = f"sdjax-{attempt.job.id}"[:25]
-        with self._rate_guard.request(by_token=False):
+        with self.rate_guard.request(by_token=False):
             return (await channel.send(**parts, files=attachments, nonce=nonce)).id
 
     async def _posted_earlier(
@@ -255,7 +262,7 @@ class Sender:
         if self._client.user is None:
             return None
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 return await posted_earlier(channel, delivery, content, author_id=self._client.user.id)
         except Refused as error:  # the post itself may still be allowed
             log.warning("whether the result was posted before cannot be read: %s", error)
@@ -297,13 +304,14 @@ def _replaces(sender: Sender, attempt: Attempt) -> bool:
 
 
 def _has_token(sender: Sender, attempt: Attempt) -> bool:
-    return attempt.may_edit and sender.token_lives(attempt.job)
+    return attempt.may_edit and sender.token_lives(attempt.job) and attempt.job.message_channel_id is None
 
 
 def _has_message(_sender: Sender, attempt: Attempt) -> bool:
     job = attempt.job
     known = job.message_id is not None and not attempt.message_deleted
-    return attempt.may_edit and known and reachable(job)
+    direct = job.message_channel_id is not None  # the bot's own message, whoever sees the job
+    return attempt.may_edit and known and (direct or reachable(job))
 
 
 def _has_channel(_sender: Sender, attempt: Attempt) -> bool:
@@ -329,7 +337,7 @@ WAYS = (
 """The ways to deliver a result, in the order in which they are tried."""
 
 
-def _parts(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
+def parts_of(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
     """Return the arguments that a message's edit takes; the files are read from their start each time."""
     named = {picture.stem + file.suffix: file for picture, file in zip(content.pictures, files, strict=False)}
     return {

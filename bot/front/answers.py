@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 import aiohttp
 import discord
@@ -48,19 +49,28 @@ def page_lines(lines: Sequence[str], texts: Texts) -> str:
     return "\n".join(kept)
 
 
-async def refuse(interaction: Interaction, sentence: str) -> None:
-    """Show `sentence` to the person alone, after any first answer."""
+async def refuse(interaction: Interaction, sentence: str, *, appeal: int | None = None) -> None:
+    """Show `sentence` to the person alone, after any first answer; with a button for an appeal."""
     before = answered(interaction)
+    shown_with: dict[str, Any] = {} if appeal is None else {"view": _appeal(interaction, appeal)}
     if before is None:
-        await say(interaction, content=sentence)
+        await say(interaction, content=sentence, **shown_with)
         return
     if before is Answered.PROMISED_PRIVATELY:
-        await interaction.edit_original_response(content=sentence)
+        await interaction.edit_original_response(content=sentence, **shown_with)
         return
     if before is Answered.PROMISED_PUBLICLY:
         # A public deferred answer cannot become private, so it is deleted.
         await interaction.delete_original_response()
-    await interaction.followup.send(sentence, ephemeral=True)
+    await interaction.followup.send(sentence, ephemeral=True, **shown_with)
+
+
+def _appeal(interaction: Interaction, number: int) -> discord.ui.View:
+    label = services_of(interaction).texts(interaction).gettext("Appeal")
+    view = discord.ui.View(timeout=None)
+    view.add_item(discord.ui.Button(label=label, custom_id=f"appeal:refused:{number}"))
+    view.stop()
+    return view
 
 
 async def add(interaction: Interaction, sentence: str) -> None:
@@ -98,7 +108,8 @@ async def report(interaction: Interaction, error: Exception) -> None:
     services = services_of(interaction)
     services.metrics.refusals.labels(_reason(error)).inc()
     try:
-        await refuse(interaction, sentence_for(error, services.texts(interaction)))
+        appeal = error.appeal if isinstance(error, UserMistake) else None
+        await refuse(interaction, sentence_for(error, services.texts(interaction)), appeal=appeal)
     except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
         log.warning("a refusal could not be told: %s", failure)
 

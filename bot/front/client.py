@@ -33,6 +33,7 @@ from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics, Metrics
+from bot.moderation.policy import policy_from
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
@@ -97,7 +98,7 @@ class Bot(discord.AutoShardedClient):
             announce=announce,
             offers=tuple(model.offer for model in config.models),
             caps=_caps(config),
-            weights={role.role: role.weight for role in config.queue.roles},
+            **_policies(config),
             styles=_styles(config),
             keywords=read_keywords(file) if (file := config.prompts.keywords_file) else None,
             limits=config.limits,
@@ -274,6 +275,15 @@ class Bot(discord.AutoShardedClient):
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log an error that no command or button caught; other events go on."""
         log.exception("the event %s could not be handled", event_method)
+
+
+def _policies(config: Config) -> dict[str, Any]:
+    """Return the operator's policy, its bounds, and the weights of roles, by their names in `Services`."""
+    return {
+        "policy": policy_from(config.policy.said),
+        "bounds": policy_from(config.policy.bounds.said),
+        "weights": {role.role: role.weight for role in config.queue.roles},
+    }
 
 
 def _caps(config: Config) -> Caps:

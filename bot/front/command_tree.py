@@ -22,7 +22,10 @@ log = logging.getLogger(__name__)
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group
 MessageMenu = app_commands.ContextMenu
-Moderating = TypeVar("Moderating", bound=app_commands.Command[Any, ..., Any] | app_commands.Group)
+Moderating = TypeVar(
+    "Moderating",
+    bound=app_commands.Command[Any, ..., Any] | app_commands.Group | app_commands.ContextMenu,
+)
 Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
 
 

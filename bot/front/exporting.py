@@ -54,6 +54,8 @@ def described(job: Job) -> dict[str, Any]:
                 "seed": image.seed,
                 "state": image.state.value,
                 "file": image.artifact,
+                "level": image.notes.level.value,
+                "picture_scores": None if image.notes.classified is None else image.notes.classified.by_label,
                 "safety_scores": None if image.notes.safety is None else image.notes.safety.concepts,
             }
             for image in job.images

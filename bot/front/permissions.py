@@ -50,6 +50,19 @@ def moderated_server(interaction: Interaction, *, channel: bool = False) -> int:
     return interaction.guild_id
 
 
+def managed_server(interaction: Interaction) -> int:
+    """Return the server that the person manages.
+
+    Raises UserMistake `moderate_no_server` where there is no server that has the bot, `policy_right` without
+    the right to manage the server.
+    """
+    if interaction.guild_id is None or not interaction.is_guild_integration():
+        raise UserMistake("moderate_no_server")
+    if not server_rights(interaction.user).manage_guild:
+        raise UserMistake("policy_right")
+    return interaction.guild_id
+
+
 def server_rights(person: discord.User | discord.Member) -> discord.Permissions:
     """Return what a member may do in the whole server; nothing for a person who is not in it."""
     if not isinstance(person, discord.Member):

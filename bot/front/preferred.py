@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bot.front.allowed import offers_here
 from bot.front.answers import add
 from bot.front.options import Asked, parse
 from bot.front.preferring import filled_in, nearest
@@ -23,15 +24,15 @@ async def preferred(
 
     `levels` come from `preferences_of`.
     """
-    services = services_of(interaction)
+    offers = offers_here(interaction)
     missing = False
     if asked.style is not None or any(STYLE in options for options in levels):
         asked, levels, missing = await use_style(interaction, asked, levels)
     elif not any(levels):
         return asked, recipe, []
-    filled, unsuitable = filled_in(asked, nearest(levels), services.offers)
+    filled, unsuitable = filled_in(asked, nearest(levels), offers)
     unsuitable += [STYLE] if missing else []
-    return filled, replace(parse(filled, services.offers), seed=recipe.seed), unsuitable
+    return filled, replace(parse(filled, offers), seed=recipe.seed), unsuitable
 
 
 async def name_left_out(interaction: Interaction, unsuitable: Sequence[str]) -> None:

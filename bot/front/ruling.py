@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from bot.errors import UserMistake
 from bot.front.options import clean
 from bot.front.services import Interaction, services_of
+from bot.holds import Cause, Hold
 from bot.jobs import Recipe
 from bot.moderation.always import breaks_hard_rule
 from bot.moderation.rules import judged
 from bot.retries import while_unavailable
-from bot.store.prompt_rules import PromptRule
+from bot.store.prompt_rules import Action, PromptRule
 from bot.texts import tidy
 
 PATIENCE_SECONDS = 2.0
@@ -20,19 +21,24 @@ MAX_TERMS = 500
 MAX_TERM = 100  # characters
 
 
-async def check_words(interaction: Interaction, recipe: Recipe) -> None:
-    """Raise UserMistake `rule_always`, or `rule_refused` where a rule of the server refuses the words.
+async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
+    """Return why the pictures of these words are held for review, None where no rule holds them.
+
+    Raises UserMistake `rule_always`, or `rule_refused` where a rule of the server refuses the words.
 
     Styles and the words drawn from lists are in the recipe's prompts by now.
     """
     if breaks_hard_rule("\n".join(words_of(recipe))):
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
-        return
+        return None
     rules = await rules_of(interaction)
     verdict = judged(words_of(recipe), rules, channel_id=interaction.channel_id) if rules else None
-    if verdict is not None:
-        raise UserMistake("rule_refused", rule=verdict.rule.name)
+    if verdict is None:
+        return None
+    if verdict.rule.action is Action.HOLD:
+        return Hold(cause=Cause.RULE, rule=verdict.rule.name)
+    raise UserMistake("rule_refused", rule=verdict.rule.name)
 
 
 async def rules_of(interaction: Interaction) -> list[PromptRule]:

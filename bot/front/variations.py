@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.errors import UserMistake
-from bot.jobs import Job, Recipe
+from bot.jobs import Job, Recipe, lacking
 from bot.sizes import larger_size
 from sdjax_engine.request import Offer, Variation
 
@@ -44,7 +44,7 @@ def picture_of(job: Job, index: int) -> str:
     """Return the file of the picture at `index`; raises UserMistake without that picture."""
     found = [image.artifact for image in job.images if image.index == index and image.artifact]
     if not found:
-        raise UserMistake("no_picture")
+        raise UserMistake(lacking(image for image in job.images if image.index == index))
     return found[0]
 
 

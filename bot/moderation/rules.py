@@ -1,4 +1,4 @@
-"""Rules on prompts: which rule of a server refuses the words of a request; pure functions."""
+"""Rules on prompts: which rule of a server refuses or holds the words of a request; pure functions."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from bot.store.prompt_rules import Action, PromptRule
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The rule that refuses a request, and the terms that it found, for moderators."""
+    """The rule that refuses or holds a request, and the terms that it found, for moderators."""
 
     rule: PromptRule
     found: tuple[str, ...]
 
 
 def judged(texts: Sequence[str], rules: Sequence[PromptRule], *, channel_id: int | None) -> Verdict | None:
-    """Return the first rule that refuses one of the texts of a request; None where none does."""
+    """Return the first rule that refuses one of the texts of a request, or else the first that holds it.
+
+    None where no rule does either.
+    """
     here = [rule for rule in rules if rule.channel_id in (None, channel_id)]
-    refusing = [rule for rule in here if rule.action is Action.REFUSE]
-    if not refusing:
-        return None
     allowed = [term for rule in here if rule.action is Action.ALLOW for term in rule.terms]
-    for reading in _readings(texts, allowed):
-        for rule in refusing:
+    severe = [[rule for rule in here if rule.action is action] for action in (Action.REFUSE, Action.HOLD)]
+    if not any(severe):
+        return None
+    readings = list(_readings(texts, allowed))
+    for rule in (*severe[0], *severe[1]):
+        for reading in readings:
             if found := _found(reading, rule):
                 return Verdict(rule=rule, found=found)
     return None
@@ -40,7 +44,7 @@ def _readings(texts: Iterable[str], allowed: Sequence[str]) -> Iterator[Readings
 
 
 def _found(reading: Readings, rule: PromptRule) -> tuple[str, ...]:
-    """Return what of a rule's terms a text holds; empty where the rule does not refuse it."""
+    """Return what of a rule's terms a text has; empty where the rule does not apply."""
     found = compiled(rule.terms).find_all(reading)
     if not found or not rule.also:
         return tuple(found)

@@ -19,10 +19,11 @@ from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import Verbs, insert
+from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
-from bot.store.rows import among, load_job, notes_values, recipe_from
+from bot.store.rows import among, load_job, notes_values, recipe_from, showings_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from sdjax_engine.request import Lane
@@ -107,15 +108,18 @@ class Leases(Verbs):
         seconds: float,
         notes: Notes | None = None,
         showing: Showing = Showing.SHOW,
+        hashes: Hashes = NO_HASHES,
     ) -> Job:
         """End a painted image whose file is stored; `seconds` is how long it ran, `notes` its prompt facts.
 
-        A withheld image has no `artifact`. The job's last image ends the job and makes its result due, in the
-        same transaction. Raises StaleLease, and changes nothing, when another claim has the image.
+        A withheld image may have no `artifact`. A job with a `hold` holds each picture that is not withheld.
+        The job's last image ends the job and makes its result due, in the same transaction. Raises
+        StaleLease, and changes nothing, when another claim has the image.
         """
         kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
-        kept |= {"artifact": artifact, "showing": showing}
-        return await self._end(claim, State.DONE, ran=seconds, step=claim.steps, **kept)
+        shown: Any = showing if showing is Showing.WITHHOLD else _unless_held(claim, showing)
+        kept |= {"artifact": artifact, "showing": shown}
+        return await self._end(claim, State.DONE, ran=seconds, hashes=hashes, step=claim.steps, **kept)
 
     async def fail(self, claim: Claim, *, failure: str) -> Job:
         """End an image that cannot be painted; the job's other images go on. Raises StaleLease."""
@@ -163,10 +167,19 @@ class Leases(Verbs):
             found: float | None = await connection.scalar(statement)
             return found
 
-    async def _end(self, claim: Claim, to: State, *, ran: float | None = None, **values: Any) -> Job:
+    async def _end(
+        self,
+        claim: Claim,
+        to: State,
+        *,
+        ran: float | None = None,
+        hashes: Hashes = NO_HASHES,
+        **values: Any,
+    ) -> Job:
         async with self._changing() as (connection, changes):
             await lock_job(connection, claim.job_id)
             await _end_lease(connection, claim, to, **values)
+            await note_hashes(connection, claim.job_id, claim.image_id, hashes)
             changes.results = await settle(connection, claim.job_id, now=self._clock())
             changes.work = to is State.WAITING
             job = await load_job(connection, claim.job_id)
@@ -200,6 +213,13 @@ def _by_image(texts: Mapping[int, str | None]) -> sa.Case[str | None] | None:
     return sa.case(said, value=images.c.id, else_=sa.null()) if said else None
 
 
+def _unless_held(claim: Claim, showing: Showing) -> sa.Case[Any]:
+    """Return how a picture is shown, as SQL: a job that is to be reviewed holds it."""
+    held = sa.exists().where(jobs.c.id == claim.job_id, jobs.c.hold.is_not(None))
+    kinds = (sa.literal(each, type_=images.c.showing.type) for each in (Showing.HOLD, showing))
+    return sa.case((held, next(kinds)), else_=next(kinds))
+
+
 def _ours(claim: Claim) -> sa.ColumnElement[bool]:
     image = (images.c.id == claim.image_id) & (images.c.job_id == claim.job_id)
     return image & (images.c.fencing_token == claim.fencing_token)
@@ -223,7 +243,7 @@ async def _first_images(
     # Both rows are locked without waiting, so a claim is never part of a deadlock.
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
-        .add_columns(jobs.c.recipe, jobs.c.age_restricted)
+        .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.age_restricted, jobs.c.policy)
         .join(jobs)
         .where(NEXT, ~IS_PAUSED, ours)
         .order_by(images.c.tag, images.c.id)
@@ -292,7 +312,9 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
         steps=recipe.steps,
         init_image=recipe.init_image,
         mask_image=recipe.mask_image,
+        guild_id=row.guild_id,
         age_restricted=row.age_restricted,
+        showings=showings_from(row.policy),
         fencing_token=fencing_token,
         expires_at=expires_at,
     )

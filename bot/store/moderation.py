@@ -78,16 +78,10 @@ class Moderation(Verbs):
         self, *, user_id: int, channel_id: int | None, guild_id: int | None
     ) -> list[Restriction]:
         """Return the restrictions that hold for a person in a channel; no server in a direct message."""
-        column = restrictions.c
-        look = sa.select(restrictions).where(
-            column.kind.in_([kind.value for kind in Kind]),
-            column.guild_id.in_((0, guild_id or 0)),
-            column.channel_id.in_((0, channel_id or 0)),
-            column.user_id.in_((0, user_id)),
-            _holds(self._clock()),
-        )
         async with self._database.read() as connection:
-            return [_restriction(row) for row in await connection.execute(look)]
+            return await restrictions_of(
+                connection, user_id=user_id, channel_id=channel_id, guild_id=guild_id, now=self._clock()
+            )
 
     async def in_force(self, guild_id: int) -> list[Restriction]:
         """Return the restrictions that hold in a server, pauses last, each kind in the order of its time."""
@@ -182,6 +176,21 @@ class Moderation(Verbs):
     ) -> None:
         changed = {"before": _facts(before), "after": _facts(after)}
         await note(connection, act, by, at=self._clock(), subject_id=scope.user_id, **changed)
+
+
+async def restrictions_of(
+    connection: AsyncConnection, *, user_id: int, channel_id: int | None, guild_id: int | None, now: float
+) -> list[Restriction]:
+    """Return what `Moderation.standing` returns, in a transaction of the caller's."""
+    column = restrictions.c
+    look = sa.select(restrictions).where(
+        column.kind.in_([kind.value for kind in Kind]),
+        column.guild_id.in_((0, guild_id or 0)),
+        column.channel_id.in_((0, channel_id or 0)),
+        column.user_id.in_((0, user_id)),
+        _holds(now),
+    )
+    return [_restriction(row) for row in await connection.execute(look)]
 
 
 async def is_paused(connection: AsyncConnection, origin: Origin) -> bool:

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import Position, State
+from bot.jobs import State
+from bot.positions import Position
 from bot.store import estimate
 from bot.store.database import Shared, Verbs
 from bot.store.estimate import Ahead, Arrival, Bench, Line

@@ -23,14 +23,15 @@ class Action(StrEnum):
 
     REFUSE = "refuse"
     ALLOW = "allow"
+    HOLD = "hold"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRule:
     """One rule of a server; without a `channel_id` it holds in every channel.
 
-    A rule refuses a prompt that has one of its `terms`; with `also`, only where it has one of those too. The
-    terms of a rule that allows are phrases that no other rule sees.
+    A rule refuses a prompt that has one of its `terms`, or holds its pictures for review; with `also`, only
+    where it has one of those too. The terms of a rule that allows are phrases that no other rule sees.
     """
 
     name: str

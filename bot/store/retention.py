@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from bot.file_states import DELETION_SECONDS, FileState
+from bot.jobs import Showing
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go, named
 from bot.store.forgetting import files_of
@@ -116,8 +117,8 @@ class Retention(Verbs):
     async def forget_jobs(self, *, before: float, limit: int) -> tuple[int, list[str]]:
         """Delete the rows of jobs that ended before this time; return how many, and the files left unnamed.
 
-        A job stays while its result is not delivered, while it is a person's favourite, and while another job
-        starts from its picture, which its recipe can repaint.
+        A job stays while its result is not delivered or is held for review, while it is a person's favourite,
+        and while another job starts from its picture, which its recipe can repaint.
         """
         others = start_pictures.alias()
         started_from = (
@@ -127,7 +128,10 @@ class Retention(Verbs):
         )
         undelivered = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
         favourite = (favourites.c.job_id == jobs.c.id) & jobs.c.deleted_at.is_(None)
-        wanted = undelivered | started_from | sa.exists().where(favourite)
+        held = sa.exists().where(
+            images.c.job_id == jobs.c.id, images.c.artifact.is_not(None), images.c.showing == Showing.HOLD
+        )
+        wanted = undelivered | started_from | held | sa.exists().where(favourite)
         forgettable = (jobs.c.finished_at < before) & ~wanted
         old = sa.select(jobs.c.id).where(forgettable).order_by(jobs.c.finished_at, jobs.c.id).limit(limit)
         async with self._database.read() as connection:
@@ -181,7 +185,7 @@ class Retention(Verbs):
 
 
 def _needed() -> sa.ColumnElement[bool]:
-    """Return the condition that an active job, or a result that is not delivered yet, needs the file."""
+    """Return the condition that an active job, an undelivered result or a review needs the file."""
     started = sa.exists().where(
         start_pictures.c.artifact == files.c.name,
         start_pictures.c.job_id == jobs.c.id,
@@ -195,4 +199,5 @@ def _needed() -> sa.ColumnElement[bool]:
         deliveries.c.job_id == images.c.job_id,
         deliveries.c.outcome.is_(None),
     )
-    return started | painted | undelivered
+    held = sa.exists().where(images.c.artifact == files.c.name, images.c.showing == Showing.HOLD)
+    return started | painted | undelivered | held

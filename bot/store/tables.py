@@ -68,6 +68,11 @@ jobs = sa.Table(
     sa.Column("parent_message_id", sa.BigInteger),
     sa.Column("descent", _Descent),  # null without a parent
     sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # where the bot is not
+    sa.Column("hold", sa.String(16)),  # why its pictures are held for review; null for no reason
+    sa.Column("hold_rule", sa.String(255), nullable=False, server_default=""),
+    sa.Column("ruling", sa.String(16)),  # what was decided; null before that
+    sa.Column("ruling_reason", sa.Text, nullable=False, server_default=""),
+    sa.Column("policy", sa.JSON),  # what policies said then, by key, as far as it counts later
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
     sa.Index(None, "state", "paused", "tag", "interaction_id"),  # the fair order of all jobs

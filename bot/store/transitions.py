@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NotYours, UnknownJob
-from bot.jobs import ALLOWED, State, state_of_job
+from bot.holds import Cause
+from bot.jobs import ALLOWED, Showing, State, state_of_job
 from bot.store import fairness
+from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
+from bot.store.review_rows import open_for_held
 from bot.store.tables import deliveries, images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
@@ -68,14 +71,26 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
         values["started_at"] = sa.func.coalesce(jobs.c.started_at, now)
     if state.final:
         values["finished_at"] = now
+        values["hold"] = sa.func.coalesce(jobs.c.hold, _hold_of_pictures(job_id))
     changed = await connection.execute(
         sa.update(jobs).where(jobs.c.id == job_id, jobs.c.state.in_(ACTIVE)).values(values)
     )
     if not (state.final and changed.rowcount):
         return False
     await drop_previews(connection, job_id)
+    await recount(connection, job_id)
     await make_due(connection, job_id, now=now)
+    await open_for_held(connection, job_id, now=now)
     return True
+
+
+def _hold_of_pictures(job_id: str) -> sa.ColumnElement[str | None]:
+    """Return why a job whose images have ended is held: a picture rule holds one of them, or nothing does.
+
+    It is not said before: a job with a hold holds all its pictures, and one bad tile condemns no other.
+    """
+    held = sa.exists().where(images.c.job_id == job_id, images.c.showing == Showing.HOLD)
+    return sa.case((held, sa.literal(Cause.PICTURE.value)), else_=sa.null())
 
 
 async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> None:
@@ -85,6 +100,20 @@ async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> N
         .values(job_id=job_id, kind=RESULT, created_at=now, attempts=0, next_try_at=now)
         .on_conflict_do_nothing()
     )
+
+
+async def renew(connection: AsyncConnection, job_ids: Sequence[str], *, now: float) -> None:
+    """Make the results of locked jobs due again, as their messages must show something else.
+
+    An attempt that is under way marks nothing any more. A result that was settled goes to any front, as its
+    own may be gone.
+    """
+    mine = deliveries.c.job_id.in_(job_ids) & (deliveries.c.kind == RESULT)
+    settled = sa.select(deliveries.c.job_id).where(mine, deliveries.c.outcome.is_not(None))
+    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(settled)).values(front=None))
+    anew = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now, "created_at": now}
+    token = {"fencing_token": deliveries.c.fencing_token + 1}
+    await connection.execute(sa.update(deliveries).where(mine).values({**anew, **token}))
 
 
 async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float) -> bool:

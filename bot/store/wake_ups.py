@@ -70,11 +70,12 @@ EVERYTHING = Changes(work=True, results=True, cancelled=True)
 
 
 class WakeUps:
-    """The wake-ups of one process: for workers, for the delivery of results, for cancellations."""
+    """The wake-ups of one process: for workers, for deliveries and reviews, for cancellations."""
 
     def __init__(self) -> None:
         self.work = WakeUp()
         self.results = WakeUp()
+        self.reviews = WakeUp()
         self.cancellations = WakeUp()
 
     def ring(self, changes: Changes) -> None:
@@ -83,6 +84,7 @@ class WakeUps:
             self.work.ring()
         if changes.results:
             self.results.ring()
+            self.reviews.ring()
         if changes.cancelled:
             self.cancellations.ring()
 

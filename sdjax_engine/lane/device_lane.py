@@ -29,23 +29,29 @@ from sdjax_engine.lane.programs import (
     compile_lane,
 )
 from sdjax_engine.lane.shapes import LaneShapes
-from sdjax_engine.lane.verdicts import read_safety_scores
+from sdjax_engine.lane.verdicts import Verdicts, read_safety_scores
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import Lane, SafetyScores
+from sdjax_engine.request import Lane
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Picture:
-    """A decoded picture, being copied to the host: row `device` of the devices' output."""
+    """A decoded picture, being copied to the host: row `device` of the devices' output.
+
+    `probabilities` are those of the `classifier`; without one both are None.
+    """
 
     device: int
     latents: jax.Array = field(repr=False)
     pixels: jax.Array = field(repr=False)
     finite: jax.Array = field(repr=False)
     scores: jax.Array = field(repr=False)
+    probabilities: jax.Array | None = field(default=None, repr=False)
+    classifier: PictureClassifier | None = field(default=None, repr=False)
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
@@ -57,10 +63,12 @@ class Picture:
         """Wait for the latents that it was decoded from, (h, w, c)."""
         return np.array(np.asarray(self.latents)[self.device])
 
-    def fetch_safety(self) -> SafetyScores | None:
-        """Wait for the safety checker's scores; None where the checkpoint has no checker."""
-        scores = np.asarray(self.scores)[self.device]
-        return read_safety_scores(scores) if scores.size else None
+    def fetch_verdicts(self) -> Verdicts:
+        """Wait for what the safety checker and the picture classifier say."""
+        scores, classified = np.asarray(self.scores)[self.device], None
+        if self.classifier is not None and self.probabilities is not None:
+            classified = self.classifier.read(np.asarray(self.probabilities)[self.device])
+        return Verdicts(safety=read_safety_scores(scores) if scores.size else None, classified=classified)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -352,10 +360,13 @@ class DeviceLane:
         present[list(chosen)] = True
         parameters = self._model.arrays.decoding
         decoded = cast("Decoded", self._queue_decoding(program, parameters, latents, present))
-        for rows in decoded:
+        copied = {name: rows for name, rows in decoded._asdict().items() if name != "seen"}
+        if (classifier := self._model.classifier) is not None:
+            copied["probabilities"] = classifier.queue(self._queue_decoding, decoded.seen, present)
+        for rows in copied.values():
             rows.copy_to_host_async()
         return {
-            int(device): Picture(device=int(device), latents=latents, **decoded._asdict())
+            int(device): Picture(device=int(device), latents=latents, classifier=classifier, **copied)
             for device in np.flatnonzero(present)
         }
 

@@ -13,7 +13,9 @@ import numpy as np
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
+from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
+from bot.delivery.uploads import Uploads
 from bot.files.artifacts import Artifacts
 from bot.front.address import use_address
 from bot.front.client import Bot
@@ -98,9 +100,11 @@ async def serving(
         offers=bot.services.offers,
         label=config.provenance.label,
     )
+    reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing))
     async with bot:
         await bot.login("a-token")
-        tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]
+        loops = (bot.connect(), progress.run(), outbox.run(), reviews.run())
+        tasks = [asyncio.create_task(work) for work in loops]
         try:
             async with asyncio.timeout(DEADLINE):
                 while not hears(bot, sandbox):  # noqa: ASYNC110 - no event

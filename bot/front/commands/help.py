@@ -14,8 +14,10 @@ from bot.front.commands.audit import audit_command
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options, samplers_of
+from bot.front.commands.limits import limits_command
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
+from bot.front.commands.policy import policy_group
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
 from bot.front.commands.rules import rules_group
@@ -194,7 +196,9 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         wildcard_group(),
         rules_group(),
         privacy_command(),
+        limits_command(),
         moderate_group(),
+        policy_group(),
         audit_command(),
     ):
         name = names.pgettext("name", command.name)

@@ -231,13 +231,16 @@ def _outcome(job: Job, texts: Texts) -> str:
     if len(counts) > 1:
         return ", ".join(_counted(counts, texts))
     if job.state is State.DONE:
-        return texts.gettext("painted") if _is_shown(job) else texts.gettext("withheld")
+        return _shown_as(job, texts)
     return texts.gettext("not painted") if job.state is State.FAILED else texts.gettext("cancelled")
 
 
-def _is_shown(job: Job) -> bool:
-    """Return whether a finished job has a picture that the safety checker did not withhold."""
-    return any(image.showing is not Showing.WITHHOLD for image in job.images)
+def _shown_as(job: Job, texts: Texts) -> str:
+    """Return whether a painted job is shown, held for review, or withheld."""
+    kinds = {image.showing for image in job.images}
+    if kinds & {Showing.SHOW, Showing.SPOILER}:
+        return texts.gettext("painted")
+    return texts.gettext("held for review") if Showing.HOLD in kinds else texts.gettext("withheld")
 
 
 def _counted(counts: Counter[State], texts: Texts) -> Iterator[str]:

@@ -57,6 +57,7 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
         ),
         texts.gettext("The results that you marked as favourites."),
         texts.gettext("The pictures that were painted for you, and what the safety checker found in them."),
+        texts.gettext("A number for each picture, by which moderators of its server learn who asked for it."),
         texts.gettext("**{delete}** under a picture deletes its request.", delete=texts.gettext("Delete")),
         texts.gettext(
             "What moderators did about you, and you as a moderator. Where everything is deleted, a number "

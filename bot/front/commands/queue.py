@@ -13,7 +13,8 @@ from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import sees
 from bot.front.services import Interaction, services_of
-from bot.jobs import Job, Position, State
+from bot.jobs import Job, State
+from bot.positions import Position
 from bot.store.batches import Batch
 from bot.store.jobs import Jobs
 from bot.texts import Texts, shown

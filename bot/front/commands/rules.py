@@ -19,7 +19,7 @@ from bot.front.permissions import kept_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.ruling import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.front.services import Interaction, sender_of, services_of
-from bot.moderation.rules import judged
+from bot.moderation.rules import Verdict, judged
 from bot.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
@@ -88,6 +88,7 @@ def _kinds() -> list[Option]:
             kind=str,
             choices=[
                 (locale_str("Refuse these words", words=True), Action.REFUSE.value),
+                (locale_str("Hold for review", words=True), Action.HOLD.value),
                 (locale_str("Allow these phrases", words=True), Action.ALLOW.value),
             ],
         ),
@@ -195,6 +196,8 @@ def _summary(rule: PromptRule, texts: Texts) -> str:
 
 
 def _action(rule: PromptRule, texts: Texts) -> str:
+    if rule.action is Action.HOLD:
+        return texts.gettext("holds for review")
     return texts.gettext("refuses") if rule.action is Action.REFUSE else texts.gettext("allows")
 
 
@@ -213,15 +216,18 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
     verdict = judged([prompt], await rules_of(interaction), channel_id=interaction.channel_id)
-    if verdict is None:
-        said = texts.gettext("No rule refuses this prompt here.")
-    else:
-        said = texts.gettext(
-            "The rule {name} refuses this prompt for {words}.",
-            name=shown(verdict.rule.name, MAX_NAME),
-            words=shown(", ".join(verdict.found), SHOWN_TERMS),
-        )
+    said = _verdict(verdict, texts)
     await interaction.edit_original_response(content=said)
+
+
+def _verdict(verdict: Verdict | None, texts: Texts) -> str:
+    if verdict is None:
+        return texts.gettext("No rule refuses this prompt here.")
+    words = shown(", ".join(verdict.found), SHOWN_TERMS)
+    fields = {"name": shown(verdict.rule.name, MAX_NAME), "words": words}
+    if verdict.rule.action is Action.HOLD:
+        return texts.gettext("The rule {name} holds this prompt for review, for {words}.", **fields)
+    return texts.gettext("The rule {name} refuses this prompt for {words}.", **fields)
 
 
 async def remove_rule(interaction: Interaction, name: str) -> None:

@@ -36,6 +36,7 @@ ENTRIES = [
     entry(Act.RULE, subject_id=0, after={"name": "*a*", "terms": ["b"]}),
     entry(Act.RULE, subject_id=0, before={"name": "a"}, after={"name": "A"}),
     entry(Act.RULE, subject_id=0, before={"name": "a"}),
+    entry(Act.POLICY, subject_id=0, before={"scope": "role", "id": 41}, after={"scope": "role", "id": 41}),
     entry(Act.BLOCK, subject_id=0, actor_id=0, after={"until": None, "reason": ""}),
 ]
 
@@ -52,6 +53,7 @@ def test_an_entry_shows_time_people_and_reason() -> None:
         "- <t:1780000000:R> · <@11> added the rule \\*a\\*",
         "- <t:1780000000:R> · <@11> changed the rule A",
         "- <t:1780000000:R> · <@11> removed the rule a",
+        "- <t:1780000000:R> · <@11> changed a policy: <@&41>",
         "- <t:1780000000:R> · the bot's owner blocked this server",
     ]
 

@@ -49,6 +49,14 @@ def test_a_rule_of_one_channel_holds_nowhere_else() -> None:
     assert rule_of("a clown", rules=(ONLY_HERE,), channel_id=None) is None
 
 
+def test_a_rule_that_refuses_comes_before_one_that_holds() -> None:
+    blades = PromptRule(name="Blades", action=Action.HOLD, terms=("sword",))
+    assert rule_of("a sword", rules=(blades, BLOOD)) == "Blades"
+    assert rule_of("a sword in blood", rules=(blades, BLOOD)) == "No gore"
+    assert rule_of("a sword", "blood", rules=(blades, BLOOD)) == "No gore"
+    assert rule_of("a castle", rules=(blades, BLOOD)) is None
+
+
 def test_the_verdict_names_the_terms_for_moderators() -> None:
     verdict = judged(["gore, blood, an Acme poster"], [BLOOD], channel_id=None)
     assert verdict is not None
