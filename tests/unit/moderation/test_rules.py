@@ -28,7 +28,7 @@ def test_a_prompt_with_a_term_is_refused_by_its_rule(prompt: str) -> None:
     assert rule_of(prompt, rules=(BRAND, BLOOD)) == "No gore"
 
 
-def test_the_negative_prompt_and_every_other_text_are_looked_at() -> None:
+def test_the_negative_prompt_and_every_other_text_are_checked() -> None:
     assert rule_of("a castle", "", "blood", rules=(BLOOD,)) == "No gore"
     assert rule_of("a castle", "", rules=(BLOOD,)) is None
 
@@ -40,7 +40,7 @@ def test_a_combination_needs_a_term_of_both_lists_in_one_text() -> None:
     assert rule_of("Acme", "a logo", rules=(BRAND,)) is None
 
 
-def test_an_allowed_phrase_does_not_count_and_excuses_nothing_else() -> None:
+def test_an_allowed_phrase_is_ignored_but_other_uses_of_its_words_are_not() -> None:
     assert rule_of("a Blood Orange on a plate", rules=(BLOOD, ORANGE)) is None
     assert rule_of("a blood orange in blood", rules=(BLOOD, ORANGE)) == "No gore"
 
