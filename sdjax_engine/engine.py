@@ -130,6 +130,16 @@ class Engine:
         """How often stuck devices made it start again with another thread."""
         return self._thread.restarts
 
+    @property
+    def dispatching_seconds(self) -> float:
+        """How long the host has taken to dispatch runs, all together."""
+        return self._thread.run_times.all.dispatching
+
+    @property
+    def run_seconds(self) -> float:
+        """How long the devices have taken for runs, all together."""
+        return self._thread.run_times.all.finishing
+
     def wait_until_ready(self, timeout: float | None = None) -> bool:
         """Return once everything on offer is ready or has failed; False at the timeout, in seconds."""
         return self._warm_up is None or self._warm_up.wait(timeout)

@@ -11,8 +11,8 @@ from bot.sizes import larger_size
 from bot.texts import Texts
 from sdjax_engine.request import Offer
 
-ROW = 5  # buttons that Discord puts side by side
-PHONE_ROW = 3  # buttons with a word on them that fit side by side on a phone
+ROW = 5  # the most buttons of a row
+PHONE_ROW = 3  # buttons with a word as label that fit side by side on a phone
 
 SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
 REMIX = "remix"
@@ -32,15 +32,15 @@ REFUSALS = frozenset(
         "start_known",
     }
 )
-"""Failures that a repeat of the request would meet again."""
+"""Failures that a repeated request would have again."""
 
 REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered"})
-"""Failures of the chosen settings, which only the person who chose them is told."""
+"""Failures of the chosen settings; only the person who chose them sees the message."""
 
 START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed", "start_unfit", "start_known"})
 """Failures that other words and settings do not mend."""
 
-NOT_AGAIN = REFUSALS | {"worker_died"}  # the next seed of a request that killed two workers may kill two more
+NOT_AGAIN = REFUSALS | {"worker_died"}  # a repeat of a request that killed two workers may kill two more
 
 Row = tuple["ButtonContent", ...]
 
@@ -84,8 +84,8 @@ def final_rows(
 ) -> tuple[Row, ...]:
     """Return the buttons of a job that has ended and shows the pictures `done`.
 
-    A grid has a button for each picture alone (U) and for others like it (V), numbered as its tiles. Delete
-    has a row of its own, away from the buttons that are pressed often.
+    For each picture of a grid there is a button that shows it alone (U) and one that varies it (V), numbered
+    as the tiles. Delete has a row of its own, away from the buttons that are pressed often.
     """
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
     remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"{REMIX}:{job.id}")
@@ -106,7 +106,7 @@ def final_rows(
 
 
 def more_menu(job: Job, done: Sequence[ImageRecord], texts: Texts) -> MenuContent:
-    """Return the menu of what is asked for less often than a button's action."""
+    """Return the menu of the less frequent actions."""
     near = [
         Choice(
             label=texts.gettext("Vary {number} a little", number=number)

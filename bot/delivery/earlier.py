@@ -1,7 +1,7 @@
 """Searches a channel for a result that an earlier attempt may have posted, before it is posted again.
 
-Discord forgets a nonce after a few minutes. An attempt whose answer was lost, or whose process was killed,
-may have posted its message all the same.
+Discord forgets a nonce after a few minutes. An attempt may have posted its message although its answer was
+lost or its process was killed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import discord
 from bot.delivery.content import MessageContent
 from bot.jobs import Delivery
 
-LOOKED_AT = 2_000  # messages, in requests of a hundred: a busy channel's during an outage of hours
-CLOCKS_APART = 300.0  # seconds between Discord's clock and ours, at most
+LOOKED_AT = 2_000  # messages, a hundred per request: a busy channel's messages in an outage of hours
+CLOCKS_APART = 300.0  # the largest difference in seconds between Discord's clock and ours
 
 
 async def posted_earlier(

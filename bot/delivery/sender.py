@@ -1,4 +1,4 @@
-"""Shows a job's message, by the first way that is open.
+"""Shows a job's message by the first way that is open and not refused.
 
     way               open                                          outcome
     replace privately a refusal, in public, while the token lives   refused
@@ -37,7 +37,7 @@ from bot.texts import Texts
 
 log = logging.getLogger(__name__)
 
-TOKEN_MARGIN = 60.0  # seconds before its end from which a token is not trusted any more
+TOKEN_MARGIN = 60.0  # seconds before its end after which a token is no longer used
 FITTING_ATTEMPTS = 8  # halving each time: from 10 MiB to below 100 kB
 ORIGINAL = cast("int", "@original")  # Discord takes this name for an id; discord.py's annotation does not
 REMEMBERED_TOKENS = 10_000
@@ -47,7 +47,7 @@ Channel = discord.PartialMessageable | discord.DMChannel
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """A message that shows its content: how it got there, its id, and its channel where that is another."""
+    """A sent message: the outcome, its id, and its channel if it is not the job's."""
 
     outcome: str
     message_id: int
@@ -56,9 +56,9 @@ class Sent:
 
 @dataclass(kw_only=True)
 class Attempt:
-    """What is to be shown, and how the ways tried so far ended.
+    """The content to show, and the results of the ways tried so far.
 
-    `refusal` is that of the last way; `message_deleted` says that the job's message was deleted on a way.
+    `refusal` is the refusal of the last way; `message_deleted`: a way deleted the job's message.
     `delivery` is None for an edit that is no delivery.
     """
 
@@ -71,7 +71,7 @@ class Attempt:
 
     @property
     def may_edit(self) -> bool:
-        """Whether no way has been refused but by a dead token."""
+        """Whether every refusal so far was for an expired token."""
         return self.refusal in (None, Refusal.DEAD_TOKEN)
 
     @property
@@ -100,11 +100,11 @@ class Sender:
         self.rate_guard = RateGuard(clock=clock)
 
     def can_edit(self, job: Job) -> bool:
-        """Return whether the job's message can be edited now, as far as is known without asking Discord."""
+        """Return whether the job's message can probably be edited now; makes no request."""
         return self.token_lives(job) or (job.message_id is not None and reachable(job))
 
     def token_lives(self, job: Job) -> bool:
-        """Return whether the interaction's token can be used, as far as is known."""
+        """Return whether the interaction's token can probably be used; makes no request."""
         origin = job.origin
         young = self._clock() < origin.token_expires_at - TOKEN_MARGIN
         return young and bool(origin.interaction_token) and origin.interaction_token not in self._dead_tokens
@@ -112,7 +112,7 @@ class Sender:
     async def edit(self, job: Job, content: MessageContent, files: Sequence[PictureFile] = ()) -> int:
         """Show `content` with these files in the job's own message, and return the message's id.
 
-        Raises `DeliveryRefused` where that can never work, `DeliveryDelayed` where it may later.
+        Raises `DeliveryRefused` if no edit can ever work, `DeliveryDelayed` if a later edit may work.
         """
         try:
             return (await self._show(EDITS, Attempt(job=job, content=content, files=files))).message_id
@@ -133,7 +133,7 @@ class Sender:
             raise DeliveryRefused(error.refusal) from None
 
     async def withdraw(self, job: Job, sent: Sent) -> None:
-        """Remove a message that was sent while its person deleted the job."""
+        """Delete a message that was sent while the person deleted the job."""
         try:
             if self.token_lives(job) and sent.channel_id is None:
                 with self.rate_guard.request(by_token=True):
@@ -167,7 +167,7 @@ class Sender:
     async def _deliver_fitting(
         self, delivery: Delivery, content: MessageContent, pictures: Sequence[Sequence[bytes]]
     ) -> Sent:
-        """Make the files smaller until they are taken."""
+        """Send the content, with smaller files until Discord accepts them."""
         limit = limit_of(self._client, delivery.job)
         for _ in range(FITTING_ATTEMPTS):
             files = await self._uploads.fit(content, pictures, limit)
@@ -181,7 +181,7 @@ class Sender:
         raise Refused(Refusal.TOO_LARGE)
 
     async def _say_so(self, delivery: Delivery, content: MessageContent) -> None:
-        """Say in the message itself that Discord refused what it was to show, if that can be said."""
+        """Show in the message that Discord refused its content, if an edit is possible."""
         texts = Texts.for_locale(delivery.job.origin.locale)
         try:
             await self._show(EDITS, Attempt(job=delivery.job, content=not_taken(content, texts)))
@@ -189,7 +189,7 @@ class Sender:
             log.warning("the refusal cannot be shown in the message either: %s", error)
 
     async def _replace_privately(self, attempt: Attempt) -> Sent:
-        """Replace the job's public message by a refusal that its person alone sees."""
+        """Replace the job's public message by a refusal that only its person sees."""
         webhook, view = self._webhook(attempt.job), layout(attempt.content, file_names=[])
         try:
             with self.rate_guard.request(by_token=True):
@@ -225,8 +225,8 @@ class Sender:
         return Sent(outcome="sent", message_id=await self._send(channel, attempt, attempt.content))
 
     async def _send_directly(self, attempt: Attempt) -> Sent:
-        """Send the result as a direct message; a refusal is that of the way before."""
-        if size_of(attempt.files) > DIRECT_LIMIT:  # a server may take more than a person
+        """Send the result as a direct message; if it is refused, raise the refusal of the way before."""
+        if size_of(attempt.files) > DIRECT_LIMIT:  # a server may take larger files than a direct message
             raise Refused(Refusal.TOO_LARGE, limit=DIRECT_LIMIT)
         texts = Texts.for_locale(attempt.job.origin.locale)
         notice = texts.gettext("Your answer could no longer be shown where you asked, so it comes here.")
@@ -264,7 +264,7 @@ class Sender:
         try:
             with self.rate_guard.request(by_token=False):
                 return await posted_earlier(channel, delivery, content, author_id=self._client.user.id)
-        except Refused as error:  # the post itself may still be allowed: a result is never lost over this
+        except Refused as error:  # the post itself may still be allowed
             log.warning("whether the result was posted before cannot be read: %s", error)
             return None
 

@@ -20,8 +20,8 @@ from sdjax_engine.errors import InvalidRequest
 log = logging.getLogger(__name__)
 
 MAX_PAGE = 4000  # characters of all text parts of a message together
-ROOM_FOR_REST = 60  # characters of the line that says how many are left out
-MAX_DETAIL = 400  # escaping can double it, and a sentence may have two
+ROOM_FOR_REST = 60  # characters of the line that counts the entries left out
+MAX_DETAIL = 400  # escaping can double the length, and a sentence may have two details
 UNKNOWN_INTERACTION = 10062
 UNTOLD = (discord.HTTPException, discord.RateLimited, DiscordUnavailable)
 
@@ -74,7 +74,7 @@ def _appeal(interaction: Interaction, number: int) -> discord.ui.View:
 
 
 async def add(interaction: Interaction, sentence: str) -> None:
-    """Show `sentence` to the person alone after an answer; it is dropped where Discord refuses it."""
+    """Show `sentence` to the person alone after an answer; it is dropped if Discord refuses it."""
     try:
         await interaction.followup.send(sentence, ephemeral=True)
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
@@ -91,7 +91,7 @@ async def add_page(interaction: Interaction, text: str) -> None:
 
 
 async def give_back(interaction: Interaction, error: Exception, *typed: str) -> None:
-    """Answer `error` with one sentence, and give back what the person typed into a form."""
+    """Answer `error` with one sentence, and repeat what the person typed into a form."""
     await report(interaction, error)
     await add_page(interaction, "\n\n".join(filter(None, typed)).replace("```", "\u02cb\u02cb\u02cb"))
 

@@ -41,9 +41,7 @@ from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT = (
-    60.0  # seconds of a Retry-After that discord.py sleeps through, holding its place; then we come back
-)
+LONGEST_WAIT = 60.0  # seconds; discord.py waits itself for a shorter Retry-After, else it raises
 
 
 def _not_a_member(guilds: str) -> str:
@@ -122,8 +120,8 @@ class Bot(discord.AutoShardedClient):
         self.add_dynamic_items(*BUTTONS)
 
     def _command_tree(self, *, user: bool) -> Tree:
-        """Return the tree of all commands; with `user`, people may have them in their own accounts."""
-        # Discord takes contexts and kinds of installation only with commands registered everywhere.
+        """Return the tree of all commands; with `user`, people can install them in their accounts."""
+        # Discord accepts contexts and integration types only with global commands.
         everywhere = not self.guilds_served
         contexts = AppCommandContext(guild=True, dm_channel=True, private_channel=user or None)
         tree = Tree(
@@ -167,7 +165,7 @@ class Bot(discord.AutoShardedClient):
     async def setup_hook(self) -> None:
         """After the login, before the gateway: settle the shards, make sure that Discord has the commands.
 
-        Commands are the same for all shards: the front that has the first one sees to them.
+        Commands are the same for all shards: the front with shard 0 registers them.
         """
         if self._counts_shards:
             self.shard_count, _, _ = await self.http.get_bot_gateway()
@@ -180,7 +178,7 @@ class Bot(discord.AutoShardedClient):
         refusals = [str(guild.id) for guild in self.guilds_served if not await self._register_in(guild)]
         if refusals and len(refusals) == len(self.guilds_served):
             raise ConfigurationError(_not_a_member(", ".join(refusals)))
-        await self.tree.register()  # with servers named, this takes back what was registered everywhere
+        await self.tree.register()  # with configured servers, this removes the global commands
 
     async def _register_in(self, guild: discord.Object) -> bool:
         """Register in one configured server; False where the server refuses."""
@@ -218,11 +216,11 @@ class Bot(discord.AutoShardedClient):
     on_automod_rule_update = on_automod_rule_delete = on_automod_rule_create
 
     async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
-        """Note a favourite."""
+        """Add a favourite."""
         await self._note_reaction(event, added=True)
 
     async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
-        """Note that a result is no favourite any more."""
+        """Remove a favourite."""
         await self._note_reaction(event, added=False)
 
     async def _note_reaction(self, event: discord.RawReactionActionEvent, *, added: bool) -> None:

@@ -113,7 +113,7 @@ class Tree(app_commands.CommandTree[Any]):
     """All commands of the bot."""
 
     async def _call(self, interaction: Interaction) -> None:
-        # Around the command and its on_error: a shutdown waits for both, and discord.py has no list of them.
+        # Around the command and its on_error: a shutdown waits for both; discord.py keeps no list of them.
         with services_of(interaction).open_interactions.one():
             await super()._call(interaction)
 

@@ -1,4 +1,4 @@
-"""Everything that is stored of one person, as a file for that person; no Discord here."""
+"""All stored data of one person as a file; no Discord here."""
 
 from __future__ import annotations
 

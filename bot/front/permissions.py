@@ -70,13 +70,13 @@ def server_rights(person: discord.User | discord.Member) -> discord.Permissions:
     """Return what a member may do in the whole server; nothing for a person who is not in it."""
     if not isinstance(person, discord.Member):
         return NOTHING
-    if not person.guild.roles:  # the gateway has not told of the server yet
+    if not person.guild.roles:  # the gateway has not sent the server yet
         return person.resolved_permissions or NOTHING
     return person.guild_permissions
 
 
 def check_blockable(interaction: Interaction, person: discord.User | discord.Member) -> None:
-    """Raise UserMistake for the moderator who asks, a bot, and whoever moderates or owns the server."""
+    """Raise UserMistake for the moderator who asks, a bot, and moderators and the owner of the server."""
     if person.id == interaction.user.id:
         raise UserMistake("block_self")
     if person.bot:

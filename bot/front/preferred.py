@@ -22,7 +22,7 @@ async def preferred(
 ) -> tuple[Asked, Recipe, list[str]]:
     """Use the style, and preferences for options that were left out; also return the unsuitable ones.
 
-    `levels` are those of `preferences_of`.
+    `levels` come from `preferences_of`.
     """
     offers = offers_here(interaction)
     missing = False
@@ -37,7 +37,7 @@ async def preferred(
 
 async def name_left_out(interaction: Interaction, unsuitable: Sequence[str]) -> None:
     """Tell the person alone which saved settings, or settings of the style, were left out."""
-    # Only after the job is shown: Discord puts the first message after an acknowledgement in its place.
+    # Only after the job is shown: Discord replaces the acknowledgement by the first message.
     names = Texts.for_locale(str(interaction.locale))
     left_out = ", ".join(names.pgettext("name", name) for name in unsuitable)
     texts = services_of(interaction).texts(interaction)

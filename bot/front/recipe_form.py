@@ -35,7 +35,7 @@ async def open_remix(
 ) -> None:
     """Open the form, filled with the words and settings of the job.
 
-    `target` goes on into the form's id. Raises UnknownJob, also for a job that the person may not see, and
+    `target` becomes part of the form's id. Raises UnknownJob, also for a job that the person may not see, and
     UserMistake where they are blocked.
     """
     async with in_time():
@@ -54,7 +54,7 @@ async def open_remix(
 
 @asynccontextmanager
 async def in_time() -> AsyncIterator[None]:
-    """Surround the look into the store before a form; raises StoreUnavailable where that takes too long."""
+    """Surround reads of the store before a form; raises StoreUnavailable if they take too long."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             yield

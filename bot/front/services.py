@@ -31,7 +31,7 @@ from bot.threads import Threads
 from sdjax_engine.request import Offer
 
 Interaction = discord.Interaction[Any]
-"""An interaction with whichever client."""
+"""An interaction with any client."""
 
 
 class OpenInteractions:
@@ -44,7 +44,7 @@ class OpenInteractions:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count one more, until left."""
+        """Count one open interaction until the context ends."""
         self._count += 1
         self._none.clear()
         try:
@@ -55,7 +55,7 @@ class OpenInteractions:
                 self._none.set()
 
     async def finished(self) -> None:
-        """Return once there is none."""
+        """Wait until no interaction is open."""
         await self._none.wait()
 
 

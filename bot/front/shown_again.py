@@ -18,7 +18,7 @@ from bot.front.requests import is_age_restricted
 from bot.front.services import Interaction, sender_of, services_of
 from bot.jobs import Job, State, lacking
 
-LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
+LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # the limit of every server and direct message
 
 
 def can_be_shown(job: Job) -> bool:
@@ -62,7 +62,7 @@ def check_visible(interaction: Interaction, job: Job) -> None:
 
 
 def may_be_pictured(interaction: Interaction, job: Job) -> bool:
-    """Return whether a job's pictures may be shown here: those of an age-restricted place only there."""
+    """Return whether a job's pictures may be shown here: age-restricted pictures only in such a place."""
     mine = job.origin.user_id == interaction.user.id
     return mine or not job.origin.age_restricted or is_age_restricted(interaction)
 

@@ -9,9 +9,9 @@ from bot.jobs import Job, Recipe, lacking
 from bot.sizes import larger_size
 from sdjax_engine.request import Offer, Variation
 
-VARY_STRENGTH = 0.5  # the composition stays, the details change
-NEAR_STRENGTH = 0.15  # of the noise: the picture stays, small things change
-ENLARGE_STRENGTH = 0.4  # the picture stays, and gains the detail of the larger size
+VARY_STRENGTH = 0.5  # keeps the composition, changes the details
+NEAR_STRENGTH = 0.15  # of the noise: keeps the picture, changes small things
+ENLARGE_STRENGTH = 0.4  # keeps the picture, adds details in the larger size
 
 
 def varied(job: Job, index: int, *, seed: int) -> Recipe:

@@ -9,7 +9,7 @@ from bot.sandbox.automod import keyword_rule, preset_rule
 from bot.sandbox.permissions import OF_EVERYONE, Permission
 from bot.sandbox.state import GROUP_DM, Channel, Member, Role, User, World
 
-# Ids are fixed, so that links, tests and screenshots stay the same from run to run.
+# Ids are fixed, so that links, tests and screenshots are the same in every run.
 GUILD_ID = 1_300_000_000_000_000_000
 BOT_ID = 1_300_000_000_000_000_001
 BOT_TOKEN = "a-token"  # noqa: S105 - of a sandbox that is given no other
@@ -41,7 +41,7 @@ SCAMS_ID, PRESET_ID = 1_300_000_000_000_000_401, 1_300_000_000_000_000_402
 
 
 def found(clock: Callable[[], float]) -> World:
-    """Return a new world with the small server in it: Mina moderates, the bot has a role of its own."""
+    """Return a new world with the small server: Mina is its moderator, the bot has its own role."""
     bot = User(id=BOT_ID, username="sdjax", global_name="sdjax", bot=True)
     world = World(
         clock=clock,

@@ -1,4 +1,4 @@
-"""Discord's permission bits, as far as the sandbox needs them, and how they add up in a channel."""
+"""Discord's permission bits that the sandbox needs, and their combination in a channel."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def permissions_in(
     roles: Mapping[int, int],
     overwrites: Mapping[int, tuple[int, int]],
 ) -> int:
-    """Return what a member may do in a channel.
+    """Return a member's permission bits in a channel.
 
-    `roles` are the member's roles (that of everyone included) with their bits; `overwrites` maps a
+    `roles` maps the member's roles, including @everyone, to their bits; `overwrites` maps a
     role's or a member's id to (allow, deny). The order is Discord's: everyone, roles, member.
     """
     base = 0

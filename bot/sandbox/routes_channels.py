@@ -1,4 +1,4 @@
-"""REST operations on channels and their messages, by the bot's own token."""
+"""REST operations on channels and their messages, with the bot's token."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIST_QUERY = {"around": "id", "before": "id", "after": "id", "limit": "int 1 100
 
 
 class ChannelRoutes:
-    """Lets the bot read and write where it is allowed to."""
+    """Reads and writes messages in channels, with the bot's permissions."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -62,7 +62,7 @@ class ChannelRoutes:
         ]
 
     def _reach(self, call: Call, needed: Permission = Permission.VIEW_CHANNEL) -> Channel:
-        """Return the channel if the bot sees it and may do there what it wants to."""
+        """Return the channel if the bot sees it and has the permission `needed`; raises Discord's error."""
         channel = self._world.channel(call.params["channel_id"])
         if self._core.kicked and channel.type not in PRIVATE:
             refusal = missing_access()
@@ -81,7 +81,7 @@ class ChannelRoutes:
         return channel
 
     def _reach_message(self, call: Call, needed: Permission = Permission.VIEW_CHANNEL) -> Message:
-        """Return a message that the bot's token can reach: ephemeral ones are not among them."""
+        """Return a message that is not ephemeral, if the bot has the permission `needed` in its channel."""
         channel = self._reach(call, needed)
         message = self._world.message(channel.id, call.params["message_id"])
         if message.visible_to is not None:
@@ -165,7 +165,7 @@ class ChannelRoutes:
         recipient = self._world.members.get(channel.recipient_id or 0)
         if recipient is not None and not recipient.accepts_dms:
             raise Rejection(403, 50007, "Cannot send messages to this user", violation=False)
-        shares_server = not self._core.kicked  # the only server of all
+        shares_server = not self._core.kicked  # there is only one server
         if recipient is not None and not (shares_server or recipient.installed):
             raise no_mutual_server()
 

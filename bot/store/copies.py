@@ -34,13 +34,13 @@ async def add_copy(
     new_id: str,
     now: float,
 ) -> str | None:
-    """Store a copy of the picture at `index`, or of all; return its id, None if an id of it is taken.
+    """Store a copy of the picture at `index`, or of all; return its id, or None if one of its ids is taken.
 
     With `hold` its pictures are held for review, and those of the first job stay as they are.
 
     Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture.
     """
-    await lock_job(connection, job_id)  # its person may be deleting it
+    await lock_job(connection, job_id)  # the person may be deleting the job
     parent = await load_job(connection, job_id)
     if parent.deleted_at is not None:
         raise UnknownJob(job=job_id)
@@ -64,7 +64,7 @@ async def copies_of(connection: AsyncConnection, job_ids: Collection[str]) -> li
 
 
 def no_copy() -> sa.ColumnElement[bool]:
-    """Return the condition that a job is no copy."""
+    """Return the condition for jobs that are no copies."""
     return jobs.c.descent.is_(None) | jobs.c.descent.not_in(COPIES)
 
 

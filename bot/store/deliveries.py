@@ -80,7 +80,7 @@ class Deliveries(Verbs):
         message_id: int | None = None,
         channel_id: int | None = None,
     ) -> bool:
-        """Store the outcome of a delivery; the first outcome stays. False where its person deleted the job.
+        """Store the outcome of a delivery; the first outcome stays. False if the person deleted the job.
 
         `message_id` is the message that shows the result, `channel_id` its channel where that is not the
         job's. Once another front has claimed the delivery, only an unknown message is noted.
@@ -196,7 +196,7 @@ async def _claim(connection: AsyncConnection, delivery_ids: Sequence[int]) -> di
 
 
 def _ended(delivery: Delivery, **values: Any) -> sa.Update:
-    """Return the statement that ends an attempt, if no later claim was made."""
+    """Return the statement that ends an attempt, unless a later claim was made."""
     # The job too, because SQLite reuses the ids of deleted rows.
     ours = (deliveries.c.id == delivery.id) & (deliveries.c.job_id == delivery.job.id)
     ours &= deliveries.c.fencing_token == delivery.fencing_token

@@ -25,7 +25,7 @@ from math import fsum
 SESSION_WEIGHT = 1.0
 """The weight of every person in a group session."""
 SLOWED = 2.0
-"""What an image costs more than its share where its user has more waiting than at full share."""
+"""The factor on an image's share if its user has more images waiting than have the full share."""
 
 
 def share(cost: float, weight: float) -> float:
@@ -55,12 +55,12 @@ def tag_images(*, virtual_time: float, last_tag: float, shares: Iterable[float])
 def advance(virtual_time: float, claimed: Iterable[float], waiting: Iterable[float]) -> float:
     """Return virtual time after the images with the tags `claimed` are served; it never goes back.
 
-    It does not pass a tag that is still `waiting`, where a lane with room served later tags first: new images
-    would be tagged behind work that has not begun.
+    It does not pass a tag that is still `waiting`. A lane with room may serve later tags first, and new
+    images would then be tagged behind work that has not begun.
     """
     return max(virtual_time, min((max(claimed, default=virtual_time), *waiting)))
 
 
 def refund(shares: Iterable[float]) -> float:
-    """Return what a user's last tag goes back by for images that never ran."""
+    """Return the amount to subtract from a user's last tag for images that never ran."""
     return fsum(shares)

@@ -35,7 +35,7 @@ WAITS, PAUSED = ((jobs.c.state == State.WAITING) & each for each in (_NOT_PAUSED
 
 
 class Jobs(Verbs):
-    """What people ask for: enqueued, listed, counted, cancelled."""
+    """The verbs of jobs: enqueue, list, count, cancel."""
 
     async def enqueue(
         self,
@@ -282,7 +282,7 @@ class Jobs(Verbs):
         return {state: found.get(state, 0) for state in wanted}
 
     async def backlog(self) -> Backlog:
-        """Return how much there is to do, over all jobs."""
+        """Return the open work of all jobs."""
         async with self._database.read() as connection:
             return await read_backlog(connection, now=self._clock())
 

@@ -29,14 +29,14 @@ from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
-MAX_WORKER_DEATHS = 2  # over an image that the devices had begun
-MAX_LOST_LEASES = 4  # of an image that may kill its worker before a heartbeat says that it was begun
+MAX_WORKER_DEATHS = 2  # of an image that the devices had begun
+MAX_LOST_LEASES = 4  # of an image; it may kill its worker before a heartbeat reports that it was begun
 FURTHEST_LEASE = 2 * 3600.0  # the longest that may be configured is an hour
 NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 NO_PREVIEWS: Mapping[Claim, bytes] = MappingProxyType({})
 NEXT = (images.c.state == State.WAITING) & (images.c.paused == sa.false())
 """The condition for images that may be claimed."""
-_NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
+_NEWEST = 0.2  # weight of the newest image in the moving means, which cover about ten images
 
 
 class Leases(Verbs):
@@ -46,8 +46,8 @@ class Leases(Verbs):
         """Lease the first waiting images in fair order for `ttl` seconds; empty when none waits.
 
         `limit` is the number of images, over all lanes or by lane; images of other lanes are not claimed. A
-        lane with a limit of 0 is painted by the worker and full now, so its images keep their place. A worker
-        gets poison images one at a time.
+        limit of 0 means that the worker paints the lane but has no free seat: its images keep their place. A
+        worker gets poison images one at a time.
         """
         now = self._clock()
         async with self._database.write() as connection:
@@ -130,7 +130,7 @@ class Leases(Verbs):
         await self._end(claim, State.WAITING, step=0)
 
     async def abandon(self, claim: Claim) -> None:
-        """Put back an image on which the engine broke; the second time it fails, as after a worker's death.
+        """Put back an image after an engine failure; it fails the second time, as after a worker's death.
 
         Nothing changes when another claim has the image.
         """
@@ -293,7 +293,7 @@ async def _begin(connection: AsyncConnection, job_ids: Iterable[str], *, now: fl
 async def _advance_clock(
     connection: AsyncConnection, claimed: Sequence[float], waiting: Sequence[float]
 ) -> None:
-    """Advance virtual time to the claimed images, unless another claim holds its row now.
+    """Advance virtual time to the claimed images, unless another claim has locked its row.
 
     Claims would otherwise wait for each other's commits. The next claim makes up for an advance left out.
     """
@@ -322,14 +322,14 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
 
 async def _lost_leases(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[Any]:
     lost = (images.c.state == State.RUNNING) & which
-    # Wait for locked rows: a process that has just died may hold some for a moment.
+    # Wait for locked rows: a process that has just died may hold locks for a moment.
     job_ids = await lock_jobs(connection, lost)
     statement = sa.select(images.c.id, images.c.job_id).where(lost, images.c.job_id.in_(job_ids))
     return list(await connection.execute(statement.order_by(images.c.id).with_for_update()))
 
 
 async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float) -> None:
-    """Add a measurement to the lane's moving means, unless another transaction holds the row now.
+    """Add a measurement to the lane's moving means, unless another transaction has locked the row.
 
     Each lane has one row: waiting for it would serialise the ends of images.
     """
@@ -337,7 +337,7 @@ async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float)
     known = sa.select(run_times.c.lane).where(run_times.c.lane == lane)
     if (
         await connection.scalar(known) is None
-    ):  # looked for first: an insert waits for a transaction that changes the row
+    ):  # select first: an insert waits for a transaction that changes the row
         first = insert(connection, run_times).values(lane=lane, **newest).on_conflict_do_nothing()
         if (await connection.execute(first)).rowcount:
             return

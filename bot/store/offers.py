@@ -76,8 +76,9 @@ class Offers(Verbs):
     async def fail_unoffered(self, *, grace: float) -> int:
         """Fail images whose lane no worker has offered for `grace` seconds, and return how many.
 
-        Their shares are refunded. Call it only after workers had `grace` seconds to announce themselves: when
-        all were stopped, others may be starting. Nothing fails when the clock has jumped within that time.
+        Their shares are refunded. Call it only after workers had `grace` seconds to announce themselves: if
+        all workers were stopped, new ones may be starting. Nothing fails if the clock has jumped within that
+        time.
         """
         if self._clock.undisturbed < grace:
             return 0

@@ -1,11 +1,11 @@
-"""Pauses of channels and servers, as they are written on jobs and images.
+"""Pauses of channels and servers: how they mark jobs and images.
 
-While a pause holds where a job was asked for, the column `paused` of the job and of its images is true, and
-claims and counts skip them by an index, however many wait. A job that is stored while a pause begins may lack
-the mark, so a claim looks at the pauses too.
+While a job's channel or server is paused, the column `paused` of the job and of its images is true, and
+claims and counts skip them by an index. A job that is stored while a pause starts may lack the mark, so a
+claim reads the pauses too.
 
-The clock of the fair order goes on during a pause. At its end each person's images are tagged as if they were
-asked for now: time in a pause earns no credit, as idle time does not.
+Virtual time goes on during a pause. At its end each person's images are tagged as if they were requested now:
+like idle time, time in a pause earns no credit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def pause_jobs(connection: AsyncConnection, guild_id: int, channel_id: int
 
 
 async def resume_jobs(connection: AsyncConnection, guild_id: int, channel_id: int) -> None:
-    """Let the jobs go on that no other pause holds; the row of the ended pause is deleted already."""
+    """Unmark the jobs that no other pause holds; the row of the ended pause is deleted already."""
     job_ids = await _lock(connection, _place(guild_id, channel_id) & jobs.c.paused & ~IS_PAUSED)
     await _tag_anew(connection, job_ids)
     await _mark(connection, job_ids, paused=False)
@@ -73,7 +73,7 @@ async def _mark(connection: AsyncConnection, job_ids: Sequence[str], *, paused: 
 
 
 async def _tag_anew(connection: AsyncConnection, job_ids: Sequence[str]) -> None:
-    """Move the tags of each person's waiting images in these jobs: the first begins at virtual time."""
+    """Move the tags of each person's waiting images in these jobs: the first starts at virtual time."""
     columns = images.c.id, images.c.job_id, images.c.tag, images.c.share, jobs.c.user_id
     look = sa.select(*columns, session_jobs.c.session_id).join(jobs, jobs.c.id == images.c.job_id)
     look = look.outerjoin(session_jobs, session_jobs.c.job_id == jobs.c.id)

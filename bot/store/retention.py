@@ -1,8 +1,8 @@
 """Bounds on stored data: files by age and by size, jobs by age, files that no job names.
 
-Each verb chooses a few files at a time: it searches in a transaction that only reads, checks again in a short
-one that writes, and marks them as going. The caller deletes the files, then calls `files.note_deleted`. When
-a process dies in between, another finds the files by `unfinished_deletions`.
+Each verb chooses a few files at a time: it searches in a read-only transaction, checks again in a short write
+transaction, and marks the files as being deleted. The caller deletes the files, then calls
+`files.note_deleted`. If a process dies in between, another process finds the files by `unfinished_deletions`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bot.store.tables import (
 from bot.store.transitions import ACTIVE
 
 _KEPT = files.c.state == FileState.KEPT
-# The same as `named`, in a form for which no database scans all kept files.
+# The condition `state == KEPT` in a form for which no database scans all kept files.
 _STILL_KEPT = files.c.state.not_in([state for state in FileState if state is not FileState.KEPT])
 
 
@@ -37,7 +37,7 @@ class Retention(Verbs):
     """The verbs of the sweeper."""
 
     async def take_duty(self, name: str, *, holder: str, ttl: float) -> bool:
-        """Return whether `holder` has this duty for the next `ttl` seconds; another holder's duty expires."""
+        """Return whether `holder` has this duty for `ttl` seconds; another holder's must expire first."""
         now = self._clock()
         mine = {"holder": holder, "expires_at": now + ttl}
         async with self._database.write() as connection:
@@ -62,7 +62,7 @@ class Retention(Verbs):
     async def drop_files(self, *, before: float, limit: int, most_bytes: int | None = None) -> list[str]:
         """Choose files last used before this time that no job needs, the oldest first; return their names.
 
-        At most `limit` files, and with `most_bytes` no more than make up so many bytes.
+        At most `limit` files; with `most_bytes`, at most the files that make up so many bytes.
         """
         droppable = (files.c.used_at < before) & ~_needed()
         oldest = sa.select(files.c.name, files.c.bytes).where(_KEPT, droppable)
@@ -78,7 +78,7 @@ class Retention(Verbs):
         return await self._drop(few, droppable)
 
     async def drop_orphans(self, *, after: float, before: float, limit: int) -> list[str]:
-        """Choose files announced from `after` until before `before` that no job names; return their names."""
+        """Choose files announced in [`after`, `before`) that no job names; return their names."""
         orphaned = (files.c.used_at >= after) & (files.c.used_at < before) & ~named()
         look = sa.select(files.c.name).where(_KEPT, orphaned).order_by(files.c.used_at).limit(limit)
         async with self._database.read() as connection:

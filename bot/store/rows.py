@@ -97,7 +97,7 @@ def _image(row: Any) -> ImageRecord:
     return ImageRecord(
         id=row.id,
         job_id=row.job_id,
-        index=row._mapping[images.c.index],  # a row is a tuple too: its own `index` is the method
+        index=row._mapping[images.c.index],  # `row.index` is a method of tuples
         seed=row.seed,
         state=row.state,
         step=row.step,
@@ -202,6 +202,6 @@ def _ruling(row: Any) -> Ruling | None:
 
 
 def among(table: sa.Table, *states: State) -> sa.ColumnElement[bool]:
-    """Return the condition that a row, which another condition finds, is in one of these states."""
+    """Return the condition for these states, to be combined with a condition that an index serves."""
     # Excluding the other states keeps databases from searching the index of states first.
     return table.c.state.not_in([state for state in State if state not in states])

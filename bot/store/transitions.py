@@ -20,7 +20,7 @@ from bot.store.session_admission import refund_in_session
 from bot.store.tables import deliveries, images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
-RESULT = "result"  # the kind of delivery that brings a job's pictures
+RESULT = "result"  # the kind of a delivery of a job's pictures
 
 
 def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Update:
@@ -31,7 +31,7 @@ def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Upda
 
 
 async def lock_job(connection: AsyncConnection, job_id: str) -> None:
-    """Lock a job's row, so that of its last images exactly one ends the job.
+    """Lock a job's row, so that exactly one of its last images ends the job.
 
     The lock comes before every change of the job, its images and its delivery: one lock order prevents
     deadlocks. Claims begin with images and wait for no job.
@@ -47,7 +47,7 @@ async def lock_jobs(connection: AsyncConnection, which: sa.ColumnElement[bool]) 
 
 
 async def lock_owned_job(connection: AsyncConnection, job_id: str, user_id: int | None) -> int:
-    """Lock a job for the person `user_id`, None for a moderator, and return whose it is.
+    """Lock a job for the person `user_id`, or None for a moderator; return the id of the job's person.
 
     Raises UnknownJob, or NotYours.
     """
@@ -137,6 +137,6 @@ async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float)
 async def refund(
     connection: AsyncConnection, user_id: int | sa.ScalarSelect[int], shares: Iterable[float]
 ) -> None:
-    """Take back what images that never ran added to a user's last tag."""
+    """Subtract the shares of images that never ran from a user's last tag."""
     tag = last_tags.c.tag - fairness.refund(shares)
     await connection.execute(sa.update(last_tags).where(last_tags.c.user_id == user_id).values(tag=tag))

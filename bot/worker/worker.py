@@ -344,6 +344,8 @@ class Worker:
         seats = {lane: self._engine.capacity(lane) for lane in lanes}
         self._metrics.seats.set(max(seats.values(), default=0))
         self._metrics.engine_restarts.set(self._engine.restarts)
+        self._metrics.engine_dispatching.set(self._engine.dispatching_seconds)
+        self._metrics.engine_runs.set(self._engine.run_seconds)
         await self._store.offers.announce(self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds)
 
     async def _heartbeat(self) -> None:

@@ -14,16 +14,6 @@ def shown(preprocessing: ViTPreprocessing | None, pixels: jax.Array) -> jax.Arra
     return jnp.zeros((1, 0)) if preprocessing is None else vit_pixels(pixels, preprocessing)
 
 
-def classify(
-    blueprint: Blueprint, labels: int, parameters: Parameters, seen: jax.Array, present: jax.Array
-) -> jax.Array:
-    """Return the probability of each of the `labels`, float32 (1, labels), of `seen` (1, h, w, 3).
-
-    With `present` (1,) bool False nothing is computed.
-    """
-
-    def probabilities() -> jax.Array:
-        return jax.nn.softmax(blueprint.module(parameters)(seen), axis=-1)
-
-    found: jax.Array = jax.lax.cond(present[0], probabilities, lambda: jnp.zeros((1, labels)))
-    return found
+def classify(blueprint: Blueprint, parameters: Parameters, seen: jax.Array) -> jax.Array:
+    """Return the probability of each label, float32 (1, labels), of `seen` (1, h, w, 3)."""
+    return jax.nn.softmax(blueprint.module(parameters)(seen), axis=-1)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 
 from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
+from sdjax_engine.compiling.per_device import call_on
 from sdjax_engine.denoising import traced
 from sdjax_engine.denoising.state import Encoding
 from sdjax_engine.denoising.traced import Networks, WithLoras
@@ -63,6 +64,7 @@ class LoadedModel:
         self.offer = offer
         self.mesh = compiler.mesh
         self.device_count = devices.device_count(compiler.mesh)
+        self.counted_by_host = devices.counts_on_host(compiler.mesh)
         self.loras = loras or LoraBank()
         self.networks = networks_of(checkpoint, offer)
         self.preparation = Preparation(offer, checkpoint, self.networks, self.loras)
@@ -152,15 +154,17 @@ class LoadedModel:
         no_texts = text_arrays({}, self.device_count, ids_shape, lora_rank)
         program = self._compiler.compile(
             f"{self.offer.model} encode",
-            partial(traced.encode, self.networks),
+            partial(traced.encode, self.networks, counted_by_host=self.counted_by_host),
             self.shapes.text_encoders,
             *(devices.spread_shape(rows.shape, rows.dtype, self.mesh) for rows in no_texts),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
             facts=self.facts,
+            apart=True,
             retry_shortage=True,
         )
         self._claim_encodings(program)
-        encodings = EncodingCache(self.mesh, program, ids_shape=ids_shape, lora_rank=lora_rank)
+        encode = partial(call_on, program)
+        encodings = EncodingCache(self.mesh, encode, ids_shape=ids_shape, lora_rank=lora_rank)
         encoding: Encoding = jax.tree.map(
             lambda leaf: devices.spread_shape(leaf.shape, leaf.dtype, self.mesh), program.out_info
         )

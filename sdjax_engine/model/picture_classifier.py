@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-import jax
 import numpy as np
 import numpy.typing as npt
-from jax.sharding import Mesh
 from PIL import Image as Pictures
 
 from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
+from sdjax_engine.compiling.decode_thread import call_directly
+from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising import judging
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
@@ -31,7 +31,6 @@ class PictureClassifier:
 
     loaded: LoadedClassifier
     program: Program = field(repr=False)
-    mesh: Mesh = field(repr=False)
 
     @property
     def preprocessing(self) -> ViTPreprocessing:
@@ -49,10 +48,10 @@ class PictureClassifier:
         parameters = self.loaded.component.parameters.values()
         return sum(array.nbytes for array in parameters) + working_memory(self.program)
 
-    def queue(self, call: Call, seen: jax.Array | npt.NDArray[np.float32], present: Any) -> jax.Array:
-        """Queue the program through `call`; probabilities (devices, labels) of `seen` (devices, h, w, 3)."""
+    def queue(self, call: Call, seen: Shares) -> Shares:
+        """Queue the program on the devices of `seen` (1, h, w, 3); returns probabilities (1, labels)."""
         parameters = self.loaded.component.parameters
-        return cast("jax.Array", call(self.program, parameters, seen, present))
+        return cast("Shares", call(call_on, self.program, list(seen), parameters, seen))
 
     def read(self, probabilities: npt.NDArray[np.float32]) -> PictureScores:
         """Return what one row of probabilities says."""
@@ -60,30 +59,25 @@ class PictureClassifier:
 
     def judge(self, pixels: npt.NDArray[np.uint8]) -> PictureScores:
         """Judge a picture (height, width, 3) of any size; waits for the devices."""
-        count = devices.device_count(self.mesh)
-        seen = np.zeros((count, *self.preprocessing.size, 3), np.float32)
-        seen[0] = host_pixels(pixels, self.preprocessing)
-        present = np.zeros(count, np.bool_)
-        present[0] = True
-        found = self.queue(lambda program, *arguments: program(*arguments), seen, present)
-        return self.read(np.asarray(found)[0])
+        seen = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
+        return self.read(np.asarray(self.queue(call_directly, seen)[0])[0])
 
 
 def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) -> PictureClassifier:
-    """(parameters, pictures made ready, present) → probabilities of the labels."""
+    """(parameters, pictures made ready) → probabilities of the labels."""
     count, mesh = devices.device_count(compiler.mesh), compiler.mesh
-    component, labels = loaded.component, len(loaded.labels)
+    component = loaded.component
     program = compiler.compile(
         f"{name} classify",
-        partial(judging.classify, component.blueprint, labels),
+        partial(judging.classify, component.blueprint),
         component.parameters,
         devices.spread_shape((count, *loaded.preprocessing.size, 3), np.float32, mesh),
-        devices.spread_shape((count,), np.bool_, mesh),
-        specs=(REPLICATED, BY_SEAT, BY_SEAT),
+        specs=(REPLICATED, BY_SEAT),
         facts=component.config,
+        apart=True,
         retry_shortage=True,
     )
-    return PictureClassifier(loaded=loaded, program=program, mesh=mesh)
+    return PictureClassifier(loaded=loaded, program=program)
 
 
 def host_pixels(pixels: npt.NDArray[np.uint8], preprocessing: ViTPreprocessing) -> npt.NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""The way of the pictures in the documentation can be gone, and each picture is small."""
+"""The steps of the documentation's screenshots work, and each screenshot is small."""
 
 from __future__ import annotations
 

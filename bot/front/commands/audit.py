@@ -57,7 +57,7 @@ ACTS = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """Which entries: those of one person, as the one who acts or the one concerned, and of one act."""
+    """The filter of entries: of one person, as actor or subject, and of one act."""
 
     guild_id: int
     person_id: int | None = None
@@ -130,7 +130,7 @@ async def newest_page(log: Moderation, look: Look) -> Page:
 
 
 async def page_beside(log: Moderation, look: Look, way: str, key: int) -> Page:
-    """Return the page older or newer than the entry `key`; the newest where there is no full one."""
+    """Return the page beside the entry `key`; the newest page if no older or too few newer entries exist."""
     if way == OLDER:
         found = await _entries(log, look, before=key, limit=PAGE_ENTRIES + 1)
         if found:

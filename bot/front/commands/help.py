@@ -44,7 +44,7 @@ EXAMPLES = (
     "a large yellow moon above a small pink heart on a purple background",
     "a small pink flower above a large cyan moon",
 )
-"""Prompts that every model reads, in English as all of them were trained on."""
+"""Example prompts in English, the language that all models were trained on."""
 
 
 @dataclass(frozen=True, kw_only=True)

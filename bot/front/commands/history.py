@@ -37,12 +37,12 @@ SHOWN_PROMPT = 80
 OLDER, NEWER = "older", "newer"
 SHOW = "history_show"  # the menu of results to show again
 SHEET = "history.jpg"
-TILE_SECONDS = 5.0  # for which a page waits for its pictures
+TILE_SECONDS = 5.0  # that a page waits for its pictures
 
 
 @dataclass(frozen=True)
 class Look:
-    """Which jobs: those whose prompts have the words of `search`; `starred`, the person's favourites only."""
+    """The filter of jobs: prompts with the words of `search`; `starred`: the person's favourites only."""
 
     search: str = ""
     starred: bool = False
@@ -55,7 +55,7 @@ EVERYTHING = Look()
 class Page:
     """Some jobs of one person, newest first, and whether there are others on either side of them.
 
-    `look` is what the page was asked for.
+    `look` is the filter of the page.
     """
 
     jobs: tuple[Job, ...]
@@ -131,7 +131,7 @@ async def newest_page(jobs: Jobs, user_id: int, look: Look = EVERYTHING) -> Page
 
 
 async def page_beside(jobs: Jobs, user_id: int, look: Look, way: str, key: int) -> Page:
-    """Return the page older or newer than the interaction `key`; the newest where there is no full one."""
+    """Return the page beside the interaction `key`; the newest if no older or too few newer jobs exist."""
     if way == OLDER:
         found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1, **asdict(look))
         if found:

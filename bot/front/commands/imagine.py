@@ -48,11 +48,11 @@ from sdjax_engine.request import (
 
 SHOWN_FLAG = 40
 IMAGE, MASK = "image", "mask"  # the options that take a file
-RECIPE, MAX_PASTED = "recipe", 6000  # an option, and the most characters that Discord lets it have
+RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
 
 def imagine_command(offers: Sequence[Offer], *, keywords: bool = False) -> Command:
-    """Return the command with all its options; with `keywords`, its prompt suggests some."""
+    """Return the command with all its options; with `keywords`, its prompt has suggestions."""
     options = imagine_options(offers)
     if keywords:
         options = [replace(options[0], autocomplete=suggest_keywords), *options[1:]]

@@ -83,7 +83,7 @@ def queue_lines(
 ) -> list[str]:
     """Return a line for each shown job, and the number of further jobs.
 
-    Words of others' jobs are shown only for the ids in `seen`: the other channels are closed to the viewer.
+    Words of others' jobs are shown only for the ids in `seen`: the viewer cannot see the other channels.
     """
     if not listing.jobs:
         return [texts.gettext("Nothing is waiting and nothing is being painted.")]
@@ -102,7 +102,7 @@ def queue_lines(
 def batch_lines(batches: Sequence[Batch], *, viewer: int, guild_id: int | None, texts: Texts) -> list[str]:
     """Return the batch on the devices: for each lane its seats, whose images are in them, and the next seat.
 
-    Of other servers only the number is said.
+    Of other servers only the number of images is shown.
     """
     lines = [
         texts.line(_batch_line(batch, viewer, guild_id, texts), mark="- ") for batch in batches[:SHOWN_LANES]

@@ -1,4 +1,4 @@
-"""`/rules`: what the words of prompts may not say in a server, to add, to look at, to try and to remove."""
+"""`/rules`: a server's rules about the words of prompts: add, show, try, remove."""
 
 from __future__ import annotations
 

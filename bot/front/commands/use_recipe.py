@@ -1,4 +1,4 @@
-"""“Use this recipe” in the menu of a message: its generation data in a form, which paints what comes back."""
+"""“Use this recipe” in the menu of a message: its generation data in a form whose submission is painted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def use_recipe(interaction: Interaction, message: discord.Message) -> None
 
 
 async def _open_when_read(interaction: Interaction, files: Sequence[MessageFile], *, private: bool) -> None:
-    """Open the form; where reading the files takes longer than a form can, offer a button that opens it."""
+    """Open the form; if the files take too long to read, offer a button that opens it."""
     reading = asyncio.create_task(_read(interaction, files, private=private), name="recipe of a message")
     try:
         done, _ = await asyncio.wait({reading}, timeout=FORM_SECONDS)

@@ -16,7 +16,7 @@ from bot.front.views.items import Button
 from bot.jobs import Job, State, lacking
 from bot.texts import Texts
 
-LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
+LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # the limit of every server and direct message
 
 
 async def send_originals(interaction: Interaction, job_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The pages for moderators in every language: what holds, what was done, and the file of it."""
+"""The pages for moderators in every language: restrictions, entries of the log, and the exported file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ENTRIES = [
 ]
 
 
-def test_an_act_is_said_with_its_time_its_people_and_its_reason() -> None:
+def test_an_entry_shows_time_people_and_reason() -> None:
     assert entry_lines(ENTRIES, Texts("en")) == [
         "- <t:1780000000:R> · <@11> blocked <@12> · ends <t:1780003600:R> · \\*spam\\*",
         "- <t:1780000000:R> · <@11> ended the block of <@12>",
@@ -67,7 +67,7 @@ def test_every_act_names_its_people_in_every_language(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_holds_is_said_in_every_language(language: str) -> None:
+def test_restrictions_are_listed_in_every_language(language: str) -> None:
     places = [Scope(guild_id=SERVER, user_id=RAVI), Scope(guild_id=SERVER)]
     places.append(Scope(guild_id=SERVER, channel_id=CHANNEL))
     found = [

@@ -1,4 +1,4 @@
-"""What holds for any text and any list."""
+"""Properties of the search for any text and any list."""
 
 from hypothesis import given
 from hypothesis import strategies as st
