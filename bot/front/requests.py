@@ -45,6 +45,8 @@ from bot.store.preferences import Owner, owners_at
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
+APPEALABLE = ("rule_refused", "rule_automod")
+MAX_RULE = 255  # characters of a rule's name that are kept
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 
 
@@ -170,8 +172,11 @@ async def _hold(
     try:
         return await check_words(interaction, recipe) or await review_mode(interaction)
     except UserMistake as error:
-        if error.message_id == "rule_refused" and not is_external(interaction):
-            note, rule = services_of(interaction).store.appeals.note_refusal, str(error.details["rule"])
+        if error.message_id in APPEALABLE and not is_external(interaction):
+            note, rule = (
+                services_of(interaction).store.appeals.note_refusal,
+                str(error.details["rule"])[:MAX_RULE],
+            )
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
                 error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places)
         raise
