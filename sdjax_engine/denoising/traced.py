@@ -8,7 +8,7 @@ denoise  the evaluations of a run, or one of them, for every seat
 take     the latents of one seat
 decode   latents → pixels, whether they are finite, the safety checker's scores, what a classifier is shown
 
-`denoising/previews.py` has the functions of previews, `denoising/judging.py` those of checkers and classifiers.
+`denoising/previews.py` has the functions of previews, `denoising/judging.py` those that judge pictures.
 
 A function sees the rows of one device only, so the program of a device is the same for any number of devices.
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
