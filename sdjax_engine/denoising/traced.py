@@ -8,7 +8,7 @@ denoise  the evaluations of a run, or one of them, for every seat
 take     the latents of one seat
 decode   latents → pixels, whether they are finite, the safety checker's scores, what a classifier is shown
 
-`denoising/previews.py` has the functions of previews, `denoising/judging.py` those of picture classifiers.
+`denoising/previews.py` has the functions of previews, `denoising/judging.py` those that judge pictures.
 
 A function sees the rows of one device only, so the program of a device is the same for any number of devices.
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
@@ -45,7 +45,7 @@ from sdjax_engine.denoising.state import (
     SeatState,
     StartPicture,
 )
-from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
+from sdjax_engine.models.clip_pixels import Preprocessing
 from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.models.vit_pixels import ViTPreprocessing
@@ -378,18 +378,10 @@ def decode(
 
     picture = autoencoder.decode(latents / networks.scaling_factor)
     pixels = to_uint8(to_unit(picture))
-    scores = safety_scores(networks, of_checker, pixels)
+    scores = judging.safety_scores(networks.safety_checker, networks.preprocessing, of_checker, pixels)
     finite = jnp.isfinite(picture).all(axis=(1, 2, 3))
     seen = judging.shown(networks.of_classifier, pixels)
     return Decoded(pixels=pixels, finite=finite, scores=scores, seen=seen)
-
-
-def safety_scores(networks: Networks, parameters: Parameters | None, pixels: jax.Array) -> jax.Array:
-    """Return the safety checker's scores (1, concepts) of uint8 pixels; (1, 0) without a checker."""
-    if networks.safety_checker is None or networks.preprocessing is None or parameters is None:
-        return jnp.zeros((1, 0))
-    seen = clip_pixels(pixels.astype(jnp.float32) / 255, networks.preprocessing)
-    return jnp.concatenate(networks.safety_checker.module(parameters)(seen), axis=-1)
 
 
 def to_unit(picture: jax.Array) -> jax.Array:
