@@ -10,7 +10,7 @@ LOCKED := --no-compile --no-deps --require-hashes --requirement
 
 COMPILERS := .compilers
 
-.PHONY: install install-dev browser tpu-compiler compiled demo test check lint types layers tests unit lock audit clean
+.PHONY: install install-dev browser tpu-compiler compiled demo test check lint types layers tests unit mutants lock audit clean
 
 install: $(VENV)/.installed
 
@@ -93,6 +93,10 @@ unit: install-dev
 
 # What a change should pass before it is pushed; under a minute.
 check: lint types layers unit
+
+# Changes modules in small ways, and counts how many changes their own tests notice; not part of `make test`.
+mutants: install-dev
+	@$(BIN)/python tests/mutation/run.py $(if $(ALL),--all) $(ONLY)
 
 # Resolves every package anew, for every supported Python: newest versions, hashes, no addresses.
 lock: $(VENV)/bin/python

@@ -6,9 +6,9 @@ empty    the seats of a lane before any request
 admit    one request for each device → its seat
 denoise  the evaluations of a run, or one of them, for every seat
 take     the latents of one seat
-decode   latents → pixels, whether they are finite, the safety checker's scores
+decode   latents → pixels, whether they are finite, the safety checker's scores, what a classifier is shown
 
-`denoising/previews.py` has the functions of previews.
+`denoising/previews.py` has the functions of previews, `denoising/judging.py` those that judge pictures.
 
 A function sees the rows of one device only, so the program of a device is the same for any number of devices.
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
@@ -27,6 +27,7 @@ from typing import NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
+from sdjax_engine.denoising import judging
 from sdjax_engine.denoising.noise import (
     OF_KEPT_PICTURE,
     OF_START_PICTURE,
@@ -44,9 +45,10 @@ from sdjax_engine.denoising.state import (
     SeatState,
     StartPicture,
 )
-from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
+from sdjax_engine.models.clip_pixels import Preprocessing
 from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.lora_bank import Bank
+from sdjax_engine.models.vit_pixels import ViTPreprocessing
 from sdjax_engine.prompts import apply_weights
 from sdjax_engine.samplers import step
 from sdjax_engine.samplers.tables import Column
@@ -63,7 +65,7 @@ class Networks:
     `penultimate`: the text encoders' last layer but one is the encoding. `further_channels` are the UNet's
     input channels beyond the latents'. `takes_sizes` and `takes_guidance`: the UNet is conditioned on the
     picture's sizes and the pooled encoding, on the guidance scale. `takes_lengths`: texts may differ in
-    their number of chunks.
+    their number of chunks. `of_classifier` is how pictures are made ready for a picture classifier, if any.
     """
 
     text_encoders: tuple[Blueprint, ...]
@@ -78,14 +80,16 @@ class Networks:
     scaling_factor: float
     safety_checker: Blueprint | None
     preprocessing: Preprocessing | None
+    of_classifier: ViTPreprocessing | None = None
 
 
 class Decoded(NamedTuple):
-    """A picture, whether all its values are finite, and the scores of the safety checker."""
+    """A picture, whether all its values are finite, the checker's scores, and what a classifier is shown."""
 
     pixels: jax.Array  # (1, height, width, 3) uint8
     finite: jax.Array  # (1,) bool
     scores: jax.Array  # (1, concepts) float32; no concepts without a safety checker
+    seen: jax.Array  # (1, h, w, 3) float32, for the picture classifier; (1, 0) without one
 
 
 def encode(  # noqa: PLR0917 – one text's arrays, in the order of `text_arrays`
@@ -374,16 +378,10 @@ def decode(
 
     picture = autoencoder.decode(latents / networks.scaling_factor)
     pixels = to_uint8(to_unit(picture))
-    scores = safety_scores(networks, of_checker, pixels)
-    return Decoded(pixels=pixels, finite=jnp.isfinite(picture).all(axis=(1, 2, 3)), scores=scores)
-
-
-def safety_scores(networks: Networks, parameters: Parameters | None, pixels: jax.Array) -> jax.Array:
-    """Return the safety checker's scores (1, concepts) of uint8 pixels; (1, 0) without a checker."""
-    if networks.safety_checker is None or networks.preprocessing is None or parameters is None:
-        return jnp.zeros((1, 0))
-    seen = clip_pixels(pixels.astype(jnp.float32) / 255, networks.preprocessing)
-    return jnp.concatenate(networks.safety_checker.module(parameters)(seen), axis=-1)
+    scores = judging.safety_scores(networks.safety_checker, networks.preprocessing, of_checker, pixels)
+    finite = jnp.isfinite(picture).all(axis=(1, 2, 3))
+    seen = judging.shown(networks.of_classifier, pixels)
+    return Decoded(pixels=pixels, finite=finite, scores=scores, seen=seen)
 
 
 def to_unit(picture: jax.Array) -> jax.Array:

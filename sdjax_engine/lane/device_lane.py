@@ -30,23 +30,29 @@ from sdjax_engine.lane.programs import (
     compile_lane,
 )
 from sdjax_engine.lane.shapes import LaneShapes
-from sdjax_engine.lane.verdicts import read_safety_scores
+from sdjax_engine.lane.verdicts import Verdicts, read_safety_scores
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import Lane, SafetyScores
+from sdjax_engine.request import Lane
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Picture:
-    """A decoded picture, being copied to the host; its latents are row `device` of `latents`."""
+    """A decoded picture, being copied to the host; its latents are row `device` of `latents`.
+
+    `probabilities` are those of the `classifier`; without one both are None.
+    """
 
     device: int
     latents: jax.Array = field(repr=False)
     pixels: jax.Array = field(repr=False)
     finite: jax.Array = field(repr=False)
     scores: jax.Array = field(repr=False)
+    probabilities: jax.Array | None = field(default=None, repr=False)
+    classifier: PictureClassifier | None = field(default=None, repr=False)
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
@@ -56,10 +62,12 @@ class Picture:
         """Wait for the latents that it was decoded from, (h, w, c)."""
         return np.array(np.asarray(self.latents)[self.device])
 
-    def fetch_safety(self) -> SafetyScores | None:
-        """Wait for the safety checker's scores; None where the checkpoint has no checker."""
-        scores = np.asarray(self.scores)[0]
-        return read_safety_scores(scores) if scores.size else None
+    def fetch_verdicts(self) -> Verdicts:
+        """Wait for what the safety checker and the picture classifier say."""
+        scores, classified = np.asarray(self.scores)[0], None
+        if self.classifier is not None and self.probabilities is not None:
+            classified = self.classifier.read(np.asarray(self.probabilities)[0])
+        return Verdicts(safety=read_safety_scores(scores) if scores.size else None, classified=classified)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -353,11 +361,18 @@ class DeviceLane:
         decoded: Mapping[int, Decoded] = self._queue_decoding(
             call_on, program, list(chosen), parameters, latents
         )
-        for each in decoded.values():
-            for rows in each:
-                rows.copy_to_host_async()
+        classifier, judged = self._model.classifier, Shares()
+        if classifier is not None:
+            seen = Shares({device: each.seen for device, each in decoded.items()})
+            judged = classifier.queue(self._queue_decoding, seen)
         return {
-            device: Picture(device=device, latents=latents, **each._asdict())
+            device: Picture(
+                device=device,
+                latents=latents,
+                classifier=classifier,
+                **copied_to_host(pixels=each.pixels, finite=each.finite, scores=each.scores),
+                **(copied_to_host(probabilities=judged[device]) if device in judged else {}),
+            )
             for device, each in decoded.items()
         }
 
@@ -371,6 +386,13 @@ class DeviceLane:
                 waves.append(wave := {})
             wave[device] = seat
         return waves
+
+
+def copied_to_host(**arrays: jax.Array) -> dict[str, jax.Array]:
+    """Return the arrays, whose copies to the host have begun."""
+    for array in arrays.values():
+        array.copy_to_host_async()
+    return arrays
 
 
 def zeros(shapes: Any) -> Any:

@@ -252,7 +252,7 @@ class Scheduler:
         if pixels is None:
             self._decode_again(queue, pending, picture)
             return
-        safety = self._call(queue, 1, picture.fetch_safety)
+        verdicts = self._call(queue, 1, picture.fetch_verdicts)
         seconds = self._clock() - pending.seated_at
         if batch.run is not None:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
@@ -263,7 +263,8 @@ class Scheduler:
             seconds=seconds + (pending.seconds_of_first_pass or 0.0),
             prompt=prompt,
             negative_prompt=negative,
-            safety=safety,
+            safety=verdicts.safety,
+            classified=verdicts.classified,
         )
         self._table.remove(pending)
         if pending.prepared.second is None:

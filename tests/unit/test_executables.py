@@ -1,4 +1,4 @@
-"""Kept executables: found without tracing, not taken for another, not believed where they are not whole."""
+"""Cached executables: found without tracing, never confused, ignored if incomplete."""
 
 from __future__ import annotations
 

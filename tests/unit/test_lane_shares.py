@@ -81,3 +81,38 @@ def test_a_model_on_the_devices_is_kept_until_the_move_has_paid() -> None:
         shares.charge("here", 1.0, 1)
         runs += 1
     assert runs == 2.0 * MOVES_AHEAD
+
+
+def test_a_lane_served_longer_than_its_rival_is_left_once_it_is_ahead_by_the_move() -> None:
+    shares: LaneShares[str] = LaneShares()
+    demands = {"here": Demand(seats=2), "away": Demand(seats=1, move_seconds=1.0)}
+    assert shares.choose(demands) == "here"
+    shares.charge("away", 50.0, 1)
+    shares.charge("here", 2 * 51.0, 2)
+    assert shares.choose(demands) == "here", "ahead by 1 s a seat, 2 s together, and the move costs 4 of them"
+    shares.charge("here", 2 * 1.0, 2)
+    assert shares.choose(demands) == "away", "ahead by exactly the cost"
+
+
+def test_a_lane_that_comes_late_starts_beside_the_lane_that_is_least_ahead() -> None:
+    shares: LaneShares[str] = LaneShares()
+    old = {"old": Demand(seats=1)}
+    shares.choose(old)
+    shares.charge("old", 0.5, 1)
+    assert shares.choose({**old, "late": Demand(seats=1)}) == "late"
+
+
+def test_a_lane_that_leaves_for_a_moment_does_not_lose_what_it_was_ahead() -> None:
+    shares: LaneShares[str] = LaneShares()
+    both = {"first": Demand(seats=1), "other": Demand(seats=1)}
+    assert shares.choose(both) == "first"
+    shares.charge("first", 10.0, 1)
+    assert shares.choose({"other": Demand(seats=1)}) == "other"
+    shares.charge("other", 1.0, 1)
+    assert shares.choose(both) == "other"
+
+
+def test_time_may_be_charged_to_a_lane_that_was_never_chosen() -> None:
+    shares: LaneShares[str] = LaneShares()
+    shares.charge("early", 1.0, 1)
+    assert shares.choose({"early": Demand(seats=1), "late": Demand(seats=1)}) == "late"

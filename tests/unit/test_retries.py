@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 
 import pytest
 
 from bot.errors import StoreUnavailable
-from bot.retries import while_unavailable
+from bot.retries import FIRST_PAUSE, LONGEST_PAUSE, while_unavailable
 
 
 class Refusing:
@@ -57,3 +58,19 @@ async def test_a_pause_can_be_cancelled() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await while_unavailable(60.0, Refusing(1000), "a", twice=False)
+
+
+async def test_the_pauses_are_random_and_grow_between_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def slept(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", slept)
+    random.seed(1)
+    for _ in range(50):
+        await while_unavailable(60.0, Refusing(12), "a", twice=False)
+    first, last = pauses[::12], pauses[11::12]
+    assert FIRST_PAUSE / 2 <= min(pauses) < FIRST_PAUSE * 0.6
+    assert max(first) <= FIRST_PAUSE < max(pauses[1::12])
+    assert 0.9 * LONGEST_PAUSE < max(last) <= LONGEST_PAUSE

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import RECIPE, recipe
 
 from bot.errors import UserMistake
-from bot.front.settings_line import read_settings_line, settings_line
+from bot.front.settings_line import (
+    DIGITS,
+    LISTS,
+    PREFERABLE,
+    SETTINGS,
+    options_line,
+    read_settings_line,
+    settings_line,
+)
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import Lora, Sampler
 
@@ -46,7 +56,7 @@ def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> No
     }
 
 
-def test_what_people_type_is_understood() -> None:
+def test_common_spellings_are_understood() -> None:
     typed = " Steps: 30,guidance=7.5 ,\nseed , seed 5, seed 6,"
     assert read_settings_line(typed, ENGLISH) == {"steps": 30, "guidance": 7.5, "seed": 6}
     assert read_settings_line("steps 9", Texts.for_locale("ko")) == {"steps": 9}
@@ -64,6 +74,56 @@ def test_what_people_type_is_understood() -> None:
 def test_a_mistake_is_named(typed: str, problem: str) -> None:
     with pytest.raises(UserMistake, match=problem):
         read_settings_line(typed, ENGLISH)
+
+
+def mistake(typed: str, language: str = "en", **how: Any) -> UserMistake:
+    with pytest.raises(UserMistake) as refused:
+        read_settings_line(typed, Texts.for_locale(language), **how)
+    return refused.value
+
+
+def test_a_mistake_says_what_was_typed_and_what_there_is_in_the_persons_language() -> None:
+    unknown = mistake("cfg 7", settings=("steps", "seed"))
+    assert unknown.details == {"value": "cfg 7", "choices": "steps, seed"}
+    assert mistake("steps many").details == {"name": "steps", "value": "many"}
+    korean = Texts.for_locale("ko").pgettext("name", "steps")
+    assert mistake("steps many", "ko").details == {"name": korean, "value": "many"}
+    assert mistake("cfg", "ko", settings=("steps",)).details == {"value": "cfg", "choices": korean}
+    assert mistake("previews often", "en", settings=SETTINGS).details == {
+        "name": "previews",
+        "value": "often",
+    }
+    assert mistake("previews often", "en", settings=SETTINGS).message_id == "settings_switch"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_switch_is_written_and_read_in_words_of_the_language_and_in_english(language: str) -> None:
+    names = Texts.for_locale(language)
+    for value, word in ((True, "on"), (False, "OFF")):
+        line = options_line({"previews": value}, names)
+        assert read_settings_line(line.upper(), names, settings=PREFERABLE) == {"previews": value}
+        assert read_settings_line(f"previews {word}", names, settings=PREFERABLE) == {"previews": value}
+    assert options_line({"previews": False}, ENGLISH) == "previews off"
+
+
+def test_options_without_a_value_are_left_out_and_numbers_are_short() -> None:
+    options = {"steps": 0, "guidance": 7.50, "seed": None, "model": "", "size": "512x512", "other": 1}
+    assert options_line(options, ENGLISH) == "size 512x512, steps 0, guidance 7.5"
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_parts_without_a_name_continue_a_list_and_nothing_else(name: str) -> None:
+    assert read_settings_line(f"{name} one, two, three", ENGLISH) == {name: "one, two, three"}
+    assert mistake(f"{name} one, steps 5, two").details["value"] == "two"
+
+
+def test_the_longest_number_is_read_and_a_longer_one_refused() -> None:
+    assert read_settings_line("seed " + "9" * DIGITS, ENGLISH) == {"seed": 10**DIGITS - 1}
+    assert mistake("seed " + "9" * (DIGITS + 1)).message_id == "settings_number"
+
+
+def test_a_name_without_a_value_leaves_its_option_as_it_was() -> None:
+    assert read_settings_line("steps, size =, sampler DDIM", ENGLISH) == {"sampler": "DDIM"}
 
 
 @given(st.text(max_size=600))

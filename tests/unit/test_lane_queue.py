@@ -1,0 +1,102 @@
+"""A lane's queue: how long its runs may be, what it learns from runs, and how it starts again."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sdjax_engine.scheduler.lane_queue import LIMITS, REMEMBERED, LaneQueue, RecentQuantile, moving_mean
+from sdjax_engine.scheduler.pending import PendingRequest
+from sdjax_engine.scheduler.seats import RunLimits, Seats
+
+
+def lane_on(devices: int, seats_per_device: int, **more: Any) -> Any:
+    return SimpleNamespace(
+        lane="lane", seats=devices * seats_per_device, seats_per_device=seats_per_device, **more
+    )
+
+
+def queue(device: Any, *, seats_per_device: int, devices: int = 1, **values: Any) -> LaneQueue:
+    seats = Seats[PendingRequest](devices=devices, seats_per_device=seats_per_device)
+    return LaneQueue(device=device, seats=seats, **values)
+
+
+def request() -> PendingRequest:
+    return cast("PendingRequest", object())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "alone", "shared"),
+    [
+        (None, LIMITS, LIMITS),
+        (0.0, LIMITS, LIMITS),
+        (0.001, RunLimits(short=4, long=16), RunLimits(short=16, long=16)),
+        (0.01, RunLimits(short=2, long=16), RunLimits(short=10, long=16)),
+        (0.125, RunLimits(short=1, long=8), RunLimits(short=1, long=8)),
+        (5.0, RunLimits(short=1, long=1), RunLimits(short=1, long=1)),
+    ],
+)
+def test_runs_are_as_long_as_their_seconds_allow(
+    seconds: float | None, alone: RunLimits, shared: RunLimits
+) -> None:
+    one = queue(lane_on(1, 4), seats_per_device=4, seconds_per_evaluation=seconds)
+    assert (one.limits(), one.limits(shared=True)) == (alone, shared)
+
+
+def test_the_mean_of_an_evaluation_follows_the_runs_and_the_quantile_leaves_the_first_run_out() -> None:
+    one = queue(lane_on(1, 4), seats_per_device=4)
+    one.learn_run(8.0, 4)
+    assert (one.seconds_per_evaluation, one.quickest_evaluation.value) == (2.0, None)
+    one.learn_run(4.0, 4)
+    assert one.seconds_per_evaluation == pytest.approx(1.8)
+    assert one.quickest_evaluation.value == 1.0
+
+
+def test_a_moving_mean_takes_a_fifth_of_each_new_value() -> None:
+    assert moving_mean(None, 3.0) == 3.0
+    assert moving_mean(0.0, 5.0) == pytest.approx(1.0)
+    assert moving_mean(10.0, 5.0) == pytest.approx(9.0)
+
+
+def test_a_quantile_is_of_the_last_values_only() -> None:
+    most, least = RecentQuantile(0.9), RecentQuantile(0.1)
+    for value in range(1, 12):
+        most.add(float(value))
+        least.add(float(value))
+    assert (least.value, most.value) == (2.0, 10.0)
+    for _ in range(REMEMBERED - 1):
+        most.add(0.0)
+    assert (most.value, most._values[0]) == (0.0, 11.0)
+
+
+def test_several_devices_are_seen_by_their_seats() -> None:
+    assert not queue(lane_on(1, 4), seats_per_device=4).on_several_devices
+    assert queue(lane_on(2, 4), seats_per_device=4, devices=2).on_several_devices
+    assert queue(lane_on(1, 4), seats_per_device=4).lane == "lane"
+
+
+def test_a_queue_that_starts_again_keeps_who_waits_and_has_the_new_devices_seats() -> None:
+    fresh = lane_on(1, 2)
+    old = queue(lane_on(1, 1, restarted=lambda: fresh), seats_per_device=1, seconds_per_evaluation=0.5)
+    seated, waiting = request(), request()
+    for each in (seated, waiting):
+        old.seats.join(each, 10)
+    old.seats.take_seats()
+    new = old.restarted()
+    assert (new.device, len(new.seats), new.seats.requests) == (fresh, 2, [waiting])
+    assert (new.broken, old.broken, new.seconds_per_evaluation) == (True, False, 0.5)
+    assert old.seats.requests == [seated, waiting]
+
+
+def test_cleared_seats_are_as_many_as_the_devices_now_have() -> None:
+    device = lane_on(1, 4)
+    one = queue(device, seats_per_device=4)
+    people = [request() for _ in range(3)]
+    for each in people:
+        one.seats.join(each, 10)
+    one.seats.take_seats()
+    device.seats_per_device = 2
+    assert one.clear_seats() == people
+    assert (len(one.seats), one.seats.requests) == (2, [])
