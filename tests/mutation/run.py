@@ -107,11 +107,13 @@ def run_group(group: Group, size: int, equivalent: Mapping[Change, str]) -> list
         chosen = [name for _, names in drawn.values() for name in names]
         failure = _mutmut(work, chosen) if chosen else ""
         for module, (mutants, names) in drawn.items():
-            results[module].failure = results[module].failure or failure
-            codes = {} if failure or not chosen else _exit_codes(work, module)
-            results[module].survivors = [
-                mutants.change(name) for name in names if codes.get(name) in SURVIVED
-            ]
+            result = results[module]
+            result.failure = result.failure or failure
+            if failure:
+                result.ran = 0
+            elif names:
+                codes = _exit_codes(work, module)
+                result.survivors = [mutants.change(name) for name in names if codes.get(name) in SURVIVED]
     return list(results.values())
 
 
